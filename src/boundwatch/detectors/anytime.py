@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -14,7 +14,7 @@ from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import saving
 from boundwatch.detectors.base import Finding, Verdict, new_costs
-from boundwatch.errors import InvalidCost
+from boundwatch.errors import InvalidCost, SchemaMismatch
 
 Found = TypeVar("Found", bound=Finding)
 SIDES = (Verdict.ADVERSE, Verdict.BENIGN)
@@ -35,8 +35,6 @@ class AnytimeDetector(ABC, Generic[Found]):
     _total: float
     _rows: Rows
     """All else that is known of the one stream."""
-    _kind: ClassVar[str]
-    """What its states are called."""
 
     def _accept(self, certificate: Certificate, alpha_adverse: float, alpha_benign: float) -> None:
         self.certificate = require_certificate(certificate)
@@ -101,7 +99,7 @@ class AnytimeDetector(ABC, Generic[Found]):
         >>> again.update(0.2).e_adverse == test.update(0.2).e_adverse
         True
         """
-        return saving.seal(self._kind, self.certificate, self.content())
+        return saving.seal(self, self.content())
 
     def content(self) -> dict[str, Any]:
         """Return the state without what says whose it is, for those who keep that themselves."""
@@ -125,16 +123,20 @@ class AnytimeDetector(ABC, Generic[Found]):
         certificate
             If given, the state must belong to it, or `ProvenanceMismatch` is raised.
         """
-        return cls.from_content(state, saving.unseal(cls._kind, state, certificate))
+        return cls.from_content(state, saving.unseal(cls.__name__, state, certificate))
 
     @classmethod
     def from_content(cls, state: Mapping[str, Any], certificate: Certificate) -> Self:
         """Return the detector whose `content` that was."""
-        detector = saving.remade(cls, certificate, state)
-        detector.n = saving.count(state, "n")
-        detector._total = saving.number(state, "total")
-        detector.verdict, detector.first_alarm = saving.alarm(state, detector.n)
-        detector._restore(saving.table(state, "evidence"))
+        known = saving.read(saving.Content, state)
+        first, within = known.first_alarm, known.verdict is Verdict.WITHIN
+        if (first is None) != within or not (first is None or 1 <= first <= known.n):
+            problem = f"does not go with {known.verdict.value!r}"
+            raise SchemaMismatch(problem, name="state.first_alarm", value=first, remedy=saving.DAMAGED)
+        detector = saving.remade(cls, certificate, known.settings)
+        detector.n, detector._total = known.n, known.total
+        detector.verdict, detector.first_alarm = known.verdict, known.first_alarm
+        detector._restore(known.evidence)
         return detector
 
     def _evidence_state(self) -> dict[str, Any]:
@@ -151,6 +153,20 @@ class AnytimeDetector(ABC, Generic[Found]):
     @abstractmethod
     def _finding(self) -> Found:
         """Return the finding after at least one episode."""
+
+    def _known(self) -> dict[str, Any]:
+        """Return the fields of a finding that every detector has."""
+        certificate = self.certificate
+        return {
+            "verdict": self.verdict,
+            "n": self.n,
+            "mean_cost": self._total / self.n,
+            "first_alarm": self.first_alarm,
+            "false_positive_rate": min(self.alpha_adverse + certificate.delta_upper, 1.0),
+            "false_negative_rate": min(self.alpha_benign + certificate.delta_lower, 1.0),
+            "tail": "mixture",
+            "binary": certificate.binary,
+        }
 
     def _alarm(self, side: int) -> bool:
         """Take an alarm of a side; return whether it changed the verdict.

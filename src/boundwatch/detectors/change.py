@@ -84,8 +84,6 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
     0.11
     """
 
-    _kind = "ChangeDetector"
-
     def __init__(
         self,
         certificate: Certificate,
@@ -163,24 +161,21 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
     def _finding(self) -> ChangeFinding:
         adverse, benign = self._rows["statistics"][0].tolist()
         certificate, false_alarm = self.certificate, self.false_alarm_probability(self.n)
+        known = self._known() | {
+            "false_positive_rate": false_alarm,
+            "false_negative_rate": min(1.0, self.n * self.alpha_benign + certificate.delta_lower),
+        }
         return ChangeFinding(
-            verdict=self.verdict,
-            n=self.n,
-            mean_cost=self._total / self.n,
+            **known,
             statistic_adverse=adverse,
             statistic_benign=benign,
-            first_alarm=self.first_alarm,
             change_began=self.change_began,
             mean_run_length_adverse=1 / self.alpha_adverse,
             mean_run_length_benign=1 / self.alpha_benign,
             false_alarm_probability=false_alarm,
-            false_positive_rate=false_alarm,
-            false_negative_rate=min(1.0, self.n * self.alpha_benign + certificate.delta_lower),
             p_adverse=1.0,
             p_benign=1.0,
             shift_lower=-certificate.upper,
             shift_upper=1 - certificate.lower,
             detector="change-detector",
-            tail="mixture",
-            binary=certificate.binary,
         )

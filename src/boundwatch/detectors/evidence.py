@@ -31,10 +31,10 @@ from boundwatch.detectors.joint import (
     JointSide,
     Pair,
     cost_p_value,
+    counts_of,
     is_joint,
     joint_levels,
     joint_p_value,
-    reference_of,
     sides_of,
 )
 from boundwatch.detectors.mixture import Mark
@@ -233,10 +233,7 @@ class JointCounts(_JointEvidence):
     """Costs of 0 and 1: a side is reached when the failures, or the successes, cross an exact line."""
 
     def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
-        record = reference_of(certificate)
-        assert record is not None  # noqa: S101  (asked by `evidence_for`)
-        failures = round(record.mean * record.n)
-        self._references = (record.n, failures), (record.n, record.n - failures)
+        self._references = counts_of(certificate, 0), counts_of(certificate, 1)
         self._lines: tuple[Counts, Counts] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         first = {} if margin is None else {"due": np.array(0, dtype=np.int64)}
         super().__init__(sides_of(certificate, levels, margin), levels, binary=True, **first)

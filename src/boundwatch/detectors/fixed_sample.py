@@ -30,7 +30,7 @@ from boundwatch.bounds.rate_difference import (
 )
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs
-from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, reference_of, sides_of
+from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, counts_of, reference_of, sides_of
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -38,36 +38,30 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tail:
-    """A family of tail bounds on the mean of costs, with one dataset per row.
-
-    Attributes
-    ----------
-    p_value
-        Of "the mean is at most `null_mean`", from costs and `null_mean`.
-    lower
-        The lower confidence limit that is dual to it, from costs and its failure probability.
-    """
+    """A family of tail bounds on the mean of costs, with one dataset per row."""
 
     p_value: Callable[[Array, float | Array], Array]
+    """Of "the mean is at most `null_mean`", from costs and `null_mean`."""
     lower: Callable[[Array, float], Array]
+    """The lower confidence limit that is dual to it, from costs and its failure probability."""
+
+
+def _of_sums(statistic: str, p_value: Callable[..., Array], lower: Callable[..., Array]) -> Tail:
+    """Return the tail of bounds that know of costs their mean, or their sum, and their number."""
+    return Tail(
+        lambda costs, null: p_value(getattr(costs, statistic)(axis=-1), costs.shape[-1], null),
+        lambda costs, delta: lower(getattr(costs, statistic)(axis=-1), costs.shape[-1], delta),
+    )
 
 
 TAILS: dict[TailName, Tail] = {
-    "hoeffding": Tail(
-        lambda costs, null_mean: bounds.hoeffding_p_value(costs.mean(axis=-1), costs.shape[-1], null_mean),
-        lambda costs, delta: bounds.hoeffding_lower(costs.mean(axis=-1), costs.shape[-1], delta),
-    ),
-    "kl": Tail(
-        lambda costs, null_mean: bounds.chernoff_p_value(costs.mean(axis=-1), costs.shape[-1], null_mean),
-        lambda costs, delta: bounds.chernoff_lower(costs.mean(axis=-1), costs.shape[-1], delta),
-    ),
-    "exact": Tail(
-        lambda costs, null_mean: bounds.binomial_p_value(costs.sum(axis=-1), costs.shape[-1], null_mean),
-        lambda costs, delta: bounds.clopper_pearson_lower(costs.sum(axis=-1), costs.shape[-1], delta),
-    ),
+    "hoeffding": _of_sums("mean", bounds.hoeffding_p_value, bounds.hoeffding_lower),
+    "kl": _of_sums("mean", bounds.chernoff_p_value, bounds.chernoff_lower),
+    "exact": _of_sums("sum", bounds.binomial_p_value, bounds.clopper_pearson_lower),
     "betting": Tail(bounds.betting_p_value, bounds.betting_lower),
 }
 """The tails by name. ``hoeffding`` is the paper's; ``exact`` needs binary costs."""
+_OF_ALL = ("n", "false_positive_rate", "false_negative_rate", "detector", "tail", "margin")
 _NUMBERS = ("mean_cost", "p_adverse", "p_benign", "shift_lower", "shift_upper")
 
 
@@ -133,14 +127,9 @@ class JointJudge:
     def _sides(self) -> list[JointSide]:
         return sides_of(self.certificate, self.levels, None)
 
-    def reference(self, side: int) -> tuple[int, int]:
-        """Return the certificate's trials, and its failures or successes."""
-        n, mean = self.certificate.n or 0, self.certificate.mean_cost or 0.0
-        return n, n - round(n * mean) if side else round(n * mean)
-
     def _p_values(self, side: int, costs: Array, margin: float = 0.0) -> Array:
         if self.certificate.binary:
-            seen = self.reference(side)
+            seen = counts_of(self.certificate, side)
             return self._by_count(costs, lambda m, j: rate_difference_p_value(*seen, m, j, margin))
         return np.exp(-np.maximum(self._evidence(side, costs, margin), 0.0))
 
@@ -165,7 +154,7 @@ class JointJudge:
     def _difference_lower(self, side: int, costs: Array) -> Array:
         level = self.levels[side]
         if self.certificate.binary:
-            seen = self.reference(side)
+            seen = counts_of(self.certificate, side)
             return self._by_count(costs, lambda m, j: rate_difference_lower(*seen, m, j, level))
         sizes, log_shares = bounds.fixed_bets(costs.shape[-1])
         wagers = [Wager(sizes, log_shares, row, np.ones(row.size)) for row in costs]
@@ -267,17 +256,12 @@ class FixedSampleDetector(ABC):
             is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
         """
         many = self._judge(new_costs(costs, self.certificate)[None])
-        numbers: dict[str, Any] = {name: float(getattr(many, name)[0]) for name in _NUMBERS}
+        known: dict[str, Any] = {name: getattr(many, name) for name in _OF_ALL}
+        known |= {name: float(getattr(many, name)[0]) for name in _NUMBERS}
         return Finding(
+            **known,
             verdict=Verdict(str(many.verdict[0])),
-            n=many.n,
-            **numbers,
-            false_positive_rate=many.false_positive_rate,
-            false_negative_rate=many.false_negative_rate,
-            detector=many.detector,
-            tail=many.tail,
             binary=self.certificate.binary,
-            margin=self.margin,
             no_worse=None if many.no_worse is None else bool(many.no_worse[0]),
         )
 
@@ -299,7 +283,7 @@ class FixedSampleDetector(ABC):
         """Return how many of n costs must be 1, the others 0, to be ADVERSE; None if even all are too few."""
         _, judge = self._choose_judge()
         if isinstance(judge, JointJudge) and self.certificate.binary and not self.by_limits:
-            fewest = fewest_that_differ(*judge.reference(0), n, judge.levels[0])
+            fewest = fewest_that_differ(*counts_of(self.certificate, 0), n, judge.levels[0])
             return fewest if fewest <= n else None
         if not self.could_alarm(n):
             return None

@@ -24,7 +24,6 @@ from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.evidence import EvidenceFinding, evidence_for
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
-_KIND = "Fleet"
 _VERDICTS = (Verdict.WITHIN, Verdict.ADVERSE, Verdict.BENIGN)
 _CHUNK = 2048  # streams at a time: their capitals stay in the processor's cache
 _ALARMS: dict[str, NDArray[Any]] = {
@@ -32,6 +31,17 @@ _ALARMS: dict[str, NDArray[Any]] = {
     "verdict": np.array(0, dtype=np.int64),
 }
 """What is kept of a stream besides its evidence."""
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What is kept of a fleet."""
+
+    settings: dict[str, Any]
+    ids: list[str | int]
+    shares: dict[str, Any]
+    alarms: dict[str, Any]
+    evidence: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -276,21 +286,22 @@ class Fleet:
             "alarms": saving.pack_rows(self._alarms, used),
             "evidence": self._evidence.state(used),
         }
-        return saving.seal(_KIND, self.certificate, content)
+        return saving.seal(self, content)
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Fleet:
         """Return the fleet that `state_dict` described; parameters as in `SequentialTest.from_state_dict`."""
-        fleet = saving.remade(cls, saving.unseal(_KIND, state, certificate), state)
-        names = state.get("ids")
-        if not isinstance(names, list) or not _are_names(names) or len(set(names)) != len(names):
+        certificate = saving.unseal(cls.__name__, state, certificate)
+        known = saving.read(_Content, state)
+        fleet = saving.remade(cls, certificate, known.settings)
+        size = len(known.ids)
+        if len(set(known.ids)) != size:
             raise SchemaMismatch("state['ids'] is not a list of different names; the state is damaged")
-        size = len(names)
         if size:
-            fleet._find_rows(names)
-        fleet._shares = DiscoveryShares.from_dict(state.get("shares"), size)
-        fleet._evidence.restore(saving.table(state, "evidence"), size)
-        saving.unpack_rows(fleet._alarms, saving.table(state, "alarms"), size)
+            fleet._find_rows(known.ids)
+        fleet._shares = DiscoveryShares.from_dict(known.shares, size)
+        fleet._evidence.restore(known.evidence, size)
+        saving.unpack_rows(fleet._alarms, known.alarms, size)
         if fleet._alarms["verdict"].max() >= len(_VERDICTS):
             raise SchemaMismatch("state['alarms'] has an unknown verdict; the state is damaged")
         return fleet

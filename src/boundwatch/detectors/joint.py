@@ -75,6 +75,12 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
     return CostRecord.of_failures(n, round(n * mean))
 
 
+def counts_of(certificate: Certificate, side: int) -> tuple[int, int]:
+    """Return the trials of a certificate, and its failures or (of the other side) its successes."""
+    n, mean = certificate.n or 0, certificate.mean_cost or 0.0
+    return n, n - round(n * mean) if side else round(n * mean)
+
+
 @dataclass(frozen=True)
 class JointSide:
     """One hypothesis: the stream's expected cost exceeds the reference's by at most a margin.

@@ -97,8 +97,6 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
     ('adverse', 5)
     """
 
-    _kind = "PredictedTest"
-
     def __init__(
         self,
         certificate: Certificate,
@@ -235,21 +233,14 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
         certificate, grid = self.certificate, CostGrid(self._rows["grid"][0])
         best = self._rows["best"][0].tolist()
         return PredictedFinding(
-            verdict=self.verdict,
-            n=self.n,
-            mean_cost=self._total / self.n,
+            **self._known(),
             p_adverse=math.exp(-best[0]),
             p_benign=math.exp(-best[1]),
             shift_lower=grid.mean_lower(self.bets, self.alpha_adverse) - certificate.upper,
             shift_upper=grid.mean_upper(self.bets, self.alpha_benign) - certificate.lower,
-            false_positive_rate=min(self.alpha_adverse + certificate.delta_upper, 1.0),
-            false_negative_rate=min(self.alpha_benign + certificate.delta_lower, 1.0),
             detector="predicted-test",
-            tail="mixture",
-            binary=certificate.binary,
             e_adverse=bounded_exp(self._log_wealth(0)),
             e_benign=bounded_exp(self._log_wealth(1)),
-            first_alarm=self.first_alarm,
             predicted=self.predicted,
         )
 

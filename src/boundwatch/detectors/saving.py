@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,30 +18,45 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import BoundwatchError, ProvenanceMismatch, SchemaMismatch
 
+if TYPE_CHECKING:
+    from boundwatch.detectors.anytime import AnytimeDetector
+    from boundwatch.detectors.fleet import Fleet
+
 Made = TypeVar("Made")
 VERSION = 1
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # episodes that can be counted in floats
 _LISTS: dict[str, Any] = {"b": list[bool], "i": list[Count], "f": list[float | None]}
 """What JSON may hold for the kinds of arrays."""
-_DAMAGED = "the state is damaged"
+DAMAGED = "the state is damaged"
 
 
-def seal(kind: str, certificate: Certificate, content: dict[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Content:
+    """What is kept of one stream: how its detector was made, and what it has seen."""
+
+    settings: dict[str, Any]
+    n: Count
+    total: float
+    verdict: Verdict
+    first_alarm: Count | None
+    evidence: dict[str, Any]
+
+
+def read(kind: type[Made], state: Mapping[str, Any]) -> Made:
+    """Return the part of a state that a dataclass describes."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return convert(kind, {name: state[name] for name in names if name in state}, "state")
+
+
+def seal(detector: Fleet | AnytimeDetector[Any], content: dict[str, Any]) -> dict[str, Any]:
     """Return the state of a detector with what is needed to recognize it."""
+    certificate = detector.certificate
     made_with = {"fingerprint": certificate.fingerprint, "certificate": certificate.to_dict()}
-    return {"kind": kind, "version": VERSION, **made_with, **content}
+    return {"kind": type(detector).__name__, "version": VERSION, **made_with, **content}
 
 
 def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None) -> Certificate:
-    """Check that a state is of this kind and belongs to the certificate; return the certificate.
-
-    Raises
-    ------
-    SchemaMismatch
-        When it is something else, or of another version.
-    ProvenanceMismatch
-        When it was made with another certificate.
-    """
+    """Check that a state is of this kind and version and belongs to the certificate, which is returned."""
     found = state.get("kind") if isinstance(state, Mapping) else type(state).__name__
     if not isinstance(state, Mapping) or found != kind:
         remedy = f"{kind!r} is needed, as made by its state_dict()"
@@ -55,11 +71,9 @@ def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None)
             "the state's certificate does not match its fingerprint", remedy="it was altered"
         )
     if certificate is not None and certificate.fingerprint != stored.fingerprint:
-        names = stored.fingerprint[:12], certificate.fingerprint[:12]
-        raise ProvenanceMismatch(
-            "the state belongs to certificate {}, not to {}".format(*names),
-            remedy="use that certificate, or start a new state",
-        )
+        whose = f"certificate {stored.fingerprint[:12]}, not to {certificate.fingerprint[:12]}"
+        remedy = "use that certificate, or start a new state"
+        raise ProvenanceMismatch(f"the state belongs to {whose}", remedy=remedy)
     return stored
 
 
@@ -68,10 +82,10 @@ def settings(detector: object) -> dict[str, Any]:
     return {name: value for name, value in arguments(detector).items() if name != "certificate"}
 
 
-def remade(kind: type[Made], certificate: Certificate, state: Mapping[str, Any]) -> Made:
+def remade(kind: type[Made], certificate: Certificate, settings: Mapping[str, Any]) -> Made:
     """Return a detector that is made with the settings of a state."""
     try:
-        return kind(certificate, **table(state, "settings"))  # type: ignore[call-arg]
+        return kind(certificate, **settings)  # type: ignore[call-arg]
     except (BoundwatchError, TypeError) as error:  # TypeError: another argument
         raise SchemaMismatch(f"state['settings'] are not those of a {kind.__name__}: {error}") from error
 
@@ -105,48 +119,13 @@ def unpack(
     """Return the array of a shape that `pack` stored under a name."""
     array = np.zeros(math.prod(shape), dtype=dtype)
     if sparse:
-        for key, value in _read(dict[str, float], state, name).items():
+        for key, value in convert(dict[str, float], state.get(name), f"state.{name}").items():
             if not (key.isdecimal() and int(key) < array.size):
-                raise SchemaMismatch(f"has the unknown key {key!r}", name=f"state.{name}", remedy=_DAMAGED)
+                raise SchemaMismatch(f"has the unknown key {key!r}", name=f"state.{name}", remedy=DAMAGED)
             array[int(key)] = value
         return array.reshape(shape)
-    values = _read(_LISTS[array.dtype.kind], state, name)
+    values = convert(_LISTS[array.dtype.kind], state.get(name, "nothing"), f"state.{name}")
     if len(values) != array.size:
-        raise SchemaMismatch(f"does not have {array.size} values", name=f"state.{name}", remedy=_DAMAGED)
+        raise SchemaMismatch(f"does not have {array.size} values", name=f"state.{name}", remedy=DAMAGED)
     array[:] = [-math.inf if value is None else value for value in values]
     return array.reshape(shape)
-
-
-def table(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the table stored under a name."""
-    content: Mapping[str, Any] = _read(dict[str, Any], state, name)
-    return content
-
-
-def count(state: Mapping[str, Any], name: str) -> int:
-    """Return a whole number of at least 0."""
-    return int(_read(Count, state, name))
-
-
-def optional_count(state: Mapping[str, Any], name: str) -> int | None:
-    """Return the same, or None where there is none."""
-    return None if state.get(name, "") is None else count(state, name)
-
-
-def number(state: Mapping[str, Any], name: str) -> float:
-    """Return a finite number."""
-    return float(_read(float, state, name))
-
-
-def alarm(state: Mapping[str, Any], n: int) -> tuple[Verdict, int | None]:
-    """Return the stored verdict and the episode of its alarm, which must agree."""
-    verdict: Verdict = _read(Verdict, state, "verdict")
-    first = optional_count(state, "first_alarm")
-    if (first is None) != (verdict is Verdict.WITHIN) or not (first is None or 1 <= first <= n):
-        problem = f"does not go with {verdict.value!r}"
-        raise SchemaMismatch(problem, name="state.first_alarm", value=first, remedy=_DAMAGED)
-    return verdict, first
-
-
-def _read(kind: Any, state: Mapping[str, Any], name: str) -> Any:
-    return convert(kind, state.get(name, "nothing"), f"state.{name}")

@@ -62,8 +62,6 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
     ('adverse', 4, 149, 0.09)
     """
 
-    _kind = "SequentialTest"
-
     def __init__(
         self,
         certificate: Certificate,
