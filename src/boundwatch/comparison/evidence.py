@@ -38,12 +38,6 @@ def rate_pairs(smallest: float, largest: float, middles: int) -> tuple[Array, Ar
     """Return pairs of rates p0 < p1 and the distances between them, evenly spread in difficulty.
 
     On the scale arcsin(sqrt(rate)) the middles are equally spaced and the distances grow by sqrt(2) each.
-
-    Examples
-    --------
-    >>> low, high, gaps = rate_pairs(0.5, 0.8, 3)
-    >>> low.round(2), high.round(2), gaps.round(2)
-    (array([0.26, 0.18]), array([0.74, 0.82]), array([0.5 , 0.71]))
     """
     steps = math.floor(2 * math.log2(largest / smallest) + 1e-9) + 1
     gaps = np.repeat(smallest * math.sqrt(2) ** np.arange(steps), middles)
@@ -54,14 +48,7 @@ def rate_pairs(smallest: float, largest: float, middles: int) -> tuple[Array, Ar
 
 
 class DifferenceBets:
-    """Bets against "B costs at most `margin` more than A"; with the arms exchanged, against the opposite.
-
-    Examples
-    --------
-    >>> bets = DifferenceBets()
-    >>> float(np.exp(bets.log_shares + 2 * bets.log_factors(0.0, 1.0)).sum().round(2))
-    2.66
-    """
+    """Bets against "B costs at most `margin` more than A"; with the arms exchanged, against the opposite."""
 
     def __init__(self, margin: float = 0.0) -> None:
         bets = Bets.for_costs(binary=False)

@@ -27,19 +27,7 @@ class Arrival(NamedTuple):
 
 @dataclass
 class Arrivals:
-    """The trials of one policy as they come in.
-
-    Parameters
-    ----------
-    source
-        What people call the file.
-    trials
-        Gives trials, and None whenever there is nothing new.
-    measure
-        Returns how they are measured, once there is one.
-    binary
-        Whether every cost was promised to be 0 or 1.
-    """
+    """The trials of one policy as they come in."""
 
     source: str
     trials: Iterator[Arrival | None]
@@ -81,23 +69,6 @@ class Following:
 
     Trials of several tasks are taken in turn, whatever their order: the first of each task, then the second
     of each. Their number is stated: nobody can tell from the first trials how many will come.
-
-    Parameters
-    ----------
-    a, b
-        The trials of the two policies.
-    build
-        Returns the comparison, once it is known whether every cost is 0 or 1.
-    tasks
-        How many tasks there are; None if none are declared.
-
-    Examples
-    --------
-    >>> a, b = ([Arrival(line, float(n)) for line in range(2, 6)] for n in (1, 0))
-    >>> both = [Arrivals(name, iter(each), lambda: Measure("success")) for name, each in (("a", a), ("b", b))]
-    >>> following = Following(*both, lambda binary: PolicyComparison(binary=binary, paired=False))
-    >>> [finding.verdict.name for finding in following.look()], following.over
-    (['UNDECIDED', 'UNDECIDED', 'UNDECIDED', 'B_BETTER'], True)
     """
 
     def __init__(
@@ -117,15 +88,7 @@ class Following:
         return answered or at_end
 
     def look(self) -> Iterator[ComparisonFinding]:
-        """Take in the new trials of both, and say what is known after each, or after each turn.
-
-        Raises
-        ------
-        InvalidCost
-            If there are more tasks than were stated, or partners are of different tasks.
-        InvalidSetting
-            If the two are not measured in the same way.
-        """
+        """Take in the new trials of both, and say what is known after each, or after each turn."""
         came = [each.look() for each in (self.a, self.b)]
         if not any(came) or not self.a.found or not self.b.found or self._lacking():
             return
@@ -152,13 +115,7 @@ class Following:
         return len(a.keys() & b.keys()) < self._tasks
 
     def evaluations(self) -> list[Episodes]:
-        """Return the trials of both policies; of several tasks, those in complete turns.
-
-        Raises
-        ------
-        InvalidCost
-            If a policy has no trials, or not of every task.
-        """
+        """Return the trials of both policies; of several tasks, those in complete turns."""
         both = of_one_measure([self.a.episodes(), self.b.episodes()])
         if self._lacking():
             problem = f"{self._tasks} tasks were stated, and not all were run by both policies"

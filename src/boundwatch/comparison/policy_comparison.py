@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import deque
 from collections.abc import Mapping
@@ -27,6 +26,7 @@ from boundwatch.errors import Argument, InvalidCost, InvalidSetting, SchemaMisma
 
 _SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks")
 _REACHED = ("n_a", "n_b", "pairs", "verdict", "first_alarm", "no_worse")
+_KEPT = ("totals", "failures", "evidence", "best", "logs", "late_logs", "margin_logs")
 _TWO = Meta(min_length=2, max_length=2)
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 
@@ -122,7 +122,7 @@ class PolicyComparison:
     ) -> None:
         self.alpha = check_level(alpha, "alpha")
         self.binary, self.paired = check_flag(binary, "binary"), check_flag(paired, "paired")
-        self.tasks = _check_tasks(tasks)
+        self.tasks = _whole(tasks, "tasks", "tasks")
         self.horizon = check_horizon(horizon, binary=self.binary, tasks=self.tasks)
         self.margin = check_margin(margin, zero=True)
         self._bets = DifferenceBets()
@@ -217,22 +217,17 @@ class PolicyComparison:
         >>> again.update(cost_b=0.2).e_b_better == test.update(cost_b=0.2).e_b_better
         True
         """
-        state = _State(
-            kind="PolicyComparison",
-            version=1,
+        kept = {name: getattr(self, f"_{name}") for name in _KEPT}
+        return {
+            "kind": "PolicyComparison",
+            "version": 1,
             **self._settings,
             **{name: getattr(self, name) for name in _REACHED},
-            totals=self._totals,
-            waiting=[list(costs) for costs in self._waiting],
-            failures=self._failures,
-            logs=self._logs.tolist(),
-            late_logs=self._late_logs.tolist(),
-            evidence=self._evidence,
-            best=self._best,
-            margin_logs=self._margin_logs.tolist(),
-            halves={str(i): value for i, value in enumerate(self._halves.weights.tolist()) if value},
-        )
-        return dataclasses.asdict(state) | {"verdict": self.verdict.value}
+            **{name: np.asarray(each).tolist() for name, each in kept.items()},
+            "verdict": self.verdict.value,
+            "waiting": [list(costs) for costs in self._waiting],
+            "halves": {str(i): value for i, value in enumerate(self._halves.weights.tolist()) if value},
+        }
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> PolicyComparison:
@@ -261,35 +256,27 @@ class PolicyComparison:
             if not does:
                 problem = "does not go with the rest of the state"
                 raise SchemaMismatch(problem, name=f"state.{name}", remedy="it is damaged: use a copy")
+        for name in _KEPT:
+            known = getattr(found, name)
+            setattr(test, f"_{name}", np.array(known) if name.endswith("logs") else known)
         test._waiting = (deque(found.waiting[0]), deque(found.waiting[1]))
-        test._totals, test._failures = found.totals, found.failures
-        test._evidence, test._best = found.evidence, found.best
-        test._logs, test._late_logs = np.array(found.logs), np.array(found.late_logs)
-        test._margin_logs = np.array(found.margin_logs)
         for key, weight in found.halves.items():
             test._halves.weights[int(key)] = weight
         return test
 
     def _check(self, cost: float, name: str) -> float:
         # The common case first: this runs once per trial, and the careful check takes longer than the test.
-        if (
-            isinstance(cost, float | int)
-            and not isinstance(cost, bool)
-            and 0 <= cost <= 1
-            and (not self.binary or cost in (0, 1))
-        ):
+        if type(cost) in (float, int) and 0 <= cost <= 1 and (not self.binary or cost in (0, 1)):
             return float(cost)
         return float(check_costs([cost], binary=self.binary, name=name)[0])
 
     def _count(self, cost_a: float | None, cost_b: float | None) -> None:
-        if cost_a is not None:
-            self.n_a += 1
-            self._totals[0] += cost_a
-            self._waiting[0].append(cost_a)
-        if cost_b is not None:
-            self.n_b += 1
-            self._totals[1] += cost_b
-            self._waiting[1].append(cost_b)
+        self.n_a += cost_a is not None
+        self.n_b += cost_b is not None
+        for side, cost in enumerate((cost_a, cost_b)):
+            if cost is not None:
+                self._totals[side] += cost
+                self._waiting[side].append(cost)
         waiting_a, waiting_b = self._waiting
         while min(len(waiting_a), len(waiting_b)) >= self.tasks:
             for _ in range(self.tasks):
@@ -344,18 +331,13 @@ class PolicyComparison:
 
     def _finding(self) -> ComparisonFinding:
         return ComparisonFinding(
-            verdict=self.verdict,
-            n_a=self.n_a,
-            n_b=self.n_b,
-            pairs=self.pairs,
+            **{name: getattr(self, name) for name in _REACHED},
             mean_cost_a=self._totals[0] / self.n_a if self.n_a else None,
             mean_cost_b=self._totals[1] / self.n_b if self.n_b else None,
             e_a_better=bounded_exp(self._evidence[0]),
             e_b_better=bounded_exp(self._evidence[1]),
             p_a_better=self._p_value(0),
             p_b_better=self._p_value(1),
-            first_alarm=self.first_alarm,
-            no_worse=self.no_worse,
             **self._settings,
             halves=CostGrid(self._halves.weights),
         )
@@ -367,26 +349,24 @@ class PolicyComparison:
         return joint_p_value(best, self.alpha, reached=self.verdict is SIDES[side])
 
 
-def _check_tasks(tasks: object) -> int:
-    if isinstance(tasks, bool) or not isinstance(tasks, int | np.integer) or tasks < 1:
-        raise InvalidSetting("is no number of tasks", name="tasks", value=tasks, remedy="give 1 or more")
-    return int(tasks)
-
-
 def check_horizon(horizon: object, *, binary: bool, tasks: int = 1) -> int | None:
     """Return the largest number of pairs, if there is one, or refuse what is not."""
     if horizon is None:
         return None
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise InvalidSetting("is no number of pairs", name="horizon", value=horizon, remedy="give 1 or more")
-    problem, remedy = "", "leave it out"
+    number, problem, remedy = _whole(horizon, "horizon", "pairs"), "", "leave it out"
     if tasks > 1:
         problem = f"goes with one task, but {tasks} take turns"
     elif not binary:
         problem = "goes with costs of 0 and 1 only"
-    elif horizon > LONGEST_HORIZON:
+    elif number > LONGEST_HORIZON:
         problem = f"is more than {LONGEST_HORIZON} pairs, for which no table is made"
         remedy = "leave it out: there is then no end, and it needs only a few more pairs"
     if problem:
         raise InvalidSetting(problem, name="horizon", value=horizon, remedy=remedy)
-    return int(horizon)
+    return number
+
+
+def _whole(value: object, name: str, of_what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidSetting(f"is no number of {of_what}", name=name, value=value, remedy="give 1 or more")
+    return int(value)

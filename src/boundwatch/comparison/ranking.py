@@ -213,16 +213,6 @@ def close(logs: Array) -> Array:
 
     An intersection of hypotheses is refuted by the average of their e-values, and a hypothesis once all
     intersections that it belongs to are. The smallest average adds the smallest of the others, one by one.
-
-    Parameters
-    ----------
-    logs
-        The logarithms of the e-values.
-
-    Examples
-    --------
-    >>> np.exp(close(np.log([100.0, 0.5, 9.5]))).round(2).tolist()
-    [36.67, 0.5, 5.0]
     """
     adjusted = np.empty_like(logs)
     order = np.argsort(logs, kind="stable")
@@ -234,20 +224,7 @@ def close(logs: Array) -> Array:
 
 
 def letter_display(names: Iterable[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return letters such that two names share one exactly if they are not different.
-
-    Parameters
-    ----------
-    names
-        All names, in the order in which letters are to be given.
-    different
-        The pairs that are different.
-
-    Examples
-    --------
-    >>> letter_display(["x", "y", "z"], [("x", "z")])
-    {'x': 'a', 'y': 'ab', 'z': 'b'}
-    """
+    """Return letters such that two names share one exactly if they are not different."""
     order = list(names)
     groups = [frozenset(order)]
     for pair in different:  # split every group that holds both, and keep what no other group holds

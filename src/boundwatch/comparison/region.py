@@ -45,15 +45,9 @@ _LOWEST_PRICE = -8.0
 class Region:
     """The pairs of counts at which one side alarms.
 
-    Attributes
-    ----------
-    needed
-        ``needed[n][a]``: the fewest failures of B that alarm after n pairs of which A failed a; more than n
-        if none do.
-    threshold
-        The wealth that alarms after the last n of the table; infinite if none does.
-    level
-        A bound on the false-alarm probability, for every common rate and for all time.
+    ``needed[n][a]`` is the fewest failures of B that alarm after n pairs of which A failed a, more than n if
+    none do; `threshold` is the wealth that alarms after the last n, infinite if none does; `level` bounds the
+    false-alarm probability, for every common rate and for all time.
     """
 
     needed: list[list[int]]
@@ -69,15 +63,7 @@ class Region:
 
 @dataclass(frozen=True)
 class SignRegion:
-    """The same for matched pairs without a horizon: only the pairs that differ count.
-
-    Attributes
-    ----------
-    needed
-        ``needed[d]``: the fewest pairs that only B failed, of d that differ.
-    threshold, level
-        As in `Region`.
-    """
+    """The same for matched pairs without a horizon: ``needed[d]`` that only B failed, of d that differ."""
 
     needed: list[int]
     threshold: float
@@ -147,8 +133,7 @@ class _Design:
         """Return the best region for prices (logarithms, at the knots), and its coefficients."""
         weights = self.binomial @ np.exp(self.hats @ prices)
         needed = _backward(self.walk, self.worlds, self.shares * weights[self.pooled], self.miss)
-        alive = forward(self.walk, needed)
-        return needed, alarm_coefficients(self.walk, alive, self.wealth, self.threshold)
+        return needed, self._coefficients(needed)
 
     def solve(self) -> tuple[list[Counts], float]:
         """Return a region that keeps alpha, and its level."""
@@ -156,7 +141,7 @@ class _Design:
         prices += math.log(60 * (self.miss + 20) / self.pairs / self.alpha / 20)
         average = self.hats / self.hats.sum(axis=0)
         for sweep in range(_SWEEPS):
-            levels = self._levels(self.region(prices)[1])
+            levels = self.region(prices)[1] @ self.binomial
             excess = np.log(np.maximum(levels, 1e-9) / (0.995 * self.alpha))
             limit, pace = (1.5, 1.0) if sweep < 3 else (0.7, 0.7)
             prices = np.maximum(prices + pace * (average.T @ excess.clip(-limit, limit)), _LOWEST_PRICE)
@@ -166,7 +151,7 @@ class _Design:
             needed, coefficients = self.region(prices)
             raised = raise_degree(coefficients, self.nearest.size - 1)
             level = bernstein_upper(raised, raised.size - 1)
-            spent = float(self._levels(coefficients).mean())
+            spent = float((coefficients @ self.binomial).mean())
             if level <= self.alpha and (best is None or spent > best[0]):
                 best = spent, needed, level
             largest = np.zeros(KNOTS)
@@ -188,7 +173,7 @@ class _Design:
         """
         for _ in range(_FILLS):
             filled = [row.copy() for row in needed]
-            left = 0.9985 * self.alpha - self._levels(self._judge(needed)[0])
+            left = 0.9985 * self.alpha - self._coefficients(needed) @ self.binomial
             alive: Array = np.ones((1, 1))
             for n in range(1, min(self.pairs, _FILL_PAIRS) + 1):
                 alive = self.walk.forth(alive, n)
@@ -204,20 +189,14 @@ class _Design:
                             filled[n][x] = y
             if all(np.array_equal(one, other) for one, other in zip(filled, needed, strict=True)):
                 break
-            bound = self._judge(filled)[1]
+            bound = bernstein_upper(self._coefficients(filled))
             if bound > self.alpha:
                 break
             needed, level = filled, bound
         return needed, level
 
-    def _judge(self, needed: list[Counts]) -> tuple[Array, float]:
-        alive = forward(self.walk, needed)
-        coefficients = alarm_coefficients(self.walk, alive, self.wealth, self.threshold)
-        return coefficients, bernstein_upper(coefficients)
-
-    def _levels(self, coefficients: Array) -> Array:
-        levels: Array = coefficients @ self.binomial
-        return levels
+    def _coefficients(self, needed: list[Counts]) -> Array:
+        return alarm_coefficients(self.walk, forward(self.walk, needed), self.wealth, self.threshold)
 
 
 def _alternatives(pairs: int, *, open_ended: bool) -> tuple[Array, Array, Array]:
@@ -277,12 +256,6 @@ def design_sign_region(alpha: float) -> SignRegion:
     """Return the region for matched pairs without a horizon; takes half a second.
 
     Under the null hypothesis each pair that differs is a fair coin, so there is one probability to compute.
-
-    Examples
-    --------
-    >>> region = design_sign_region(0.05)
-    >>> region.needed[5:10], region.level <= 0.05
-    ([6, 7, 7, 8, 9], True)
     """
     threshold = FINAL_FACTOR / alpha
     wealth = DifferenceBets().wealth(LAST_DIFFERING)
@@ -306,11 +279,6 @@ def sign_level(needed: list[int], wealth: Array, threshold: float) -> float:
     """Return the probability that fair coins ever alarm; after the last, Ville's bound on it.
 
     `wealth` is that of every count after the last coin, and alarms from `threshold` on.
-
-    Examples
-    --------
-    >>> round(sign_level([1, 2, 2, 4], np.ones(4), np.inf), 6)  # two heads at once
-    0.25
     """
     alive, level = np.ones(1), 0.0
     for d in range(1, len(needed)):
@@ -343,12 +311,6 @@ def design_matched_region(alpha: float, pairs: int) -> Region:
     Early looks spend half of alpha. The last, after `pairs` pairs of which d differ, has whatever fair coins
     have left of alpha after d tosses. So the level holds for every d at once, and for any drift: what makes
     pairs differ, and when, has no say.
-
-    Examples
-    --------
-    >>> region = design_matched_region(0.05, 9)
-    >>> region.needed[8][:3], region.needed[9][:3], region.level <= 0.05
-    ([8, 9, 9], [5, 7, 10], True)
     """
     early, last, level = design_sign_region(alpha / 2).needed[: pairs + 1], [1], 0.0
     alive, spent = np.ones(1), 0.0
@@ -377,12 +339,6 @@ def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Re
 
     **Guarantee**: under every common rate the region alarms with probability at most `alpha`: within the
     horizon or, without one, ever. Of matched trials the rates may also drift, as long as they are common.
-
-    Examples
-    --------
-    >>> region = find_region(0.05, paired=False)
-    >>> region.needed[5], round(region.level, 2)
-    ([4, 5, 6, 6, 6, 6], 0.05)
     """
     if paired:
         return design_sign_region(alpha) if horizon is None else design_matched_region(alpha, horizon)
@@ -392,13 +348,7 @@ def find_region(alpha: float, *, paired: bool, horizon: int | None = None) -> Re
 
 
 def design_region(alpha: float, pairs: int, *, open_ended: bool) -> Region:
-    """Compute a region for pairs of independent trials; `open_ended` if alarms may come after the last, too.
-
-    Examples
-    --------
-    >>> design_region(0.05, 4, open_ended=False).needed[4]
-    [3, 4, 5, 5, 5]
-    """
+    """Compute a region for pairs of independent trials; `open_ended` if alarms may come after the last."""
     design = _Design(alpha, pairs, open_ended=open_ended)
     needed, level = design.solve()
     return Region([row.tolist() for row in needed], design.threshold, level)

@@ -23,26 +23,6 @@ def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
 
     Several tasks take turns (see `take_in_turn`): nobody can tell from a file that their order was drawn at
     random. Partners stay together, for those of the same tasks take turns alike.
-
-    Parameters
-    ----------
-    evaluations
-        One entry per policy.
-    paired
-        Whether the i-th episodes of all of them are partners.
-
-    Raises
-    ------
-    InvalidCost
-        If partners are missing or of different tasks, or a policy lacks a task.
-    InvalidSetting
-        See `of_one_measure`.
-
-    Examples
-    --------
-    >>> one = Episodes([0.1, 0.2, 0.3, 0.4], strata=["mug", "mug", "bowl", "bowl"])
-    >>> [each.costs.tolist() for each in align([one, one], paired=True)]
-    [[0.1, 0.3, 0.2, 0.4], [0.1, 0.3, 0.2, 0.4]]
     """
     read = of_one_measure(evaluations)
     first = read[0]
@@ -74,23 +54,6 @@ def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
     """Return the episodes of all policies in complete turns: one of each task, then the next of each.
 
     The i-th of each policy is then of the same task. What completes no turn is left out, with a warning.
-
-    Parameters
-    ----------
-    evaluations
-        One entry per policy, with the task of each episode.
-
-    Raises
-    ------
-    InvalidCost
-        If a task is missing in one of them.
-
-    Examples
-    --------
-    >>> one = Episodes([0.1, 0.2, 0.3], strata=("a", "a", "b"))
-    >>> other = Episodes([0.4, 0.5], strata=("b", "a"))
-    >>> [each.costs.tolist() for each in take_in_turn([one, other])]
-    [[0.1, 0.3], [0.5, 0.4]]
     """
     tasks = list(dict.fromkeys(task for each in evaluations for task in tasks_of(each)))
     places = [_places(each, tasks) for each in evaluations]
@@ -130,22 +93,7 @@ def _chosen(episodes: Episodes, rows: NDArray[np.int64], tasks: int) -> Episodes
 
 
 def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
-    """Return the episodes of all policies, with a warning where their columns differ in nothing but the name.
-
-    Raises
-    ------
-    InvalidSetting
-        If their costs are not measured in the same way: a comparison would mean nothing.
-
-    Examples
-    --------
-    >>> from boundwatch.episodes.measure import Measure
-    >>> one = Episodes([0.1, 0.2], source="old.csv", measure=Measure("cost", "cost"))
-    >>> other = Episodes([0.0, 1.0], source="new.csv", measure=Measure("success", "success"))
-    >>> of_one_measure([one, other])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: new.csv: cost = 1 - success, column success, is not measured the way...
-    """
+    """Return the episodes of all policies, warned of where their columns differ; refuse other measures."""
     first = evaluations[0]
     column, rule = rule_of(first.measure, first.design)
     checked = [first]

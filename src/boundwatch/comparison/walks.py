@@ -54,13 +54,7 @@ class IndependentWalk:
 
 
 def binomial(n: int, rates: Array) -> Array:
-    """Return the binomial probabilities of 0, 1, …, n (rows) at some rates (columns).
-
-    Examples
-    --------
-    >>> binomial(2, np.array([0.5])).ravel().tolist()
-    [0.25, 0.5, 0.25]
-    """
+    """Return the binomial probabilities of 0, 1, …, n (rows) at some rates (columns)."""
     k = np.arange(n + 1)[:, None]
     value: Array = np.exp(log_choose(n, k) + xlogy(k, rates) + xlogy(n - k, 1 - rates))
     return value
