@@ -10,7 +10,7 @@ import numpy as np
 import boundwatch as bw
 from benchmarks.worlds import ALPHA
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
-from boundwatch.planning.exact import fewest_failures
+from boundwatch.planning.curves import fewest_failures
 
 HORIZON = 2000
 BOUNDS = (0.05, 0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.bounds import binary_kl
-from boundwatch.planning.simulated import information_rate
+from boundwatch.planning.curves import information_rate
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
-from boundwatch.planning.exact import fewest_failures
+from boundwatch.planning.curves import fewest_failures
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import Certified, Limits, certificate_of

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from boundwatch.planning.exact import fewest_failures
+from boundwatch.planning.curves import fewest_failures
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import Certified, Limits, certificate_of

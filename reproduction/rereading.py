@@ -10,7 +10,7 @@ import numpy as np
 from boundwatch import Certificate, SequentialTest, Verdict
 from boundwatch.bounds.bets import Bets
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution, exact_threshold
-from boundwatch.planning.exact import fewest_failures
+from boundwatch.planning.curves import fewest_failures
 from reproduction.artifacts import Array
 from reproduction.judging import confidence_interval, hypothesis_test
 

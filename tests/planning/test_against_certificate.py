@@ -15,7 +15,7 @@ from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
 from boundwatch.planning import power
-from boundwatch.planning.exact import p_value_of_counts
+from boundwatch.planning.curves import p_value_of_counts
 
 BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)

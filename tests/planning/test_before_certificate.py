@@ -77,7 +77,7 @@ def test_there_is_always_an_answer():
     [
         ({"cost": 0.1, "new_cost": 0.1}, "no shift to notice"),
         ({"cost": 0.1, "new_cost": 0.4, "margin": 0.2}, "is not below cost"),
-        ({"cost": 0.1, "new_cost": 1.4}, "new_cost = 1.4 is outside"),
+        ({"cost": 0.1, "new_cost": 1.4}, "new_cost = 1.4 is not an expected cost"),
         ({"cost": 0.1, "new_cost": 0.3, "lab_trials": 0}, "lab_trials = 0; give whole numbers"),
     ],
 )

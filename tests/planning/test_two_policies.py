@@ -51,7 +51,7 @@ def test_a_difference_too_small_for_the_table_is_still_planned():
     ("settings", "complaint"),
     [
         ({"cost_b": 0.1}, "cannot be told apart"),
-        ({"cost_b": 1.2}, r"cost_b = 1\.2 is outside"),
+        ({"cost_b": 1.2}, r"cost_b = 1\.2 is not an expected cost"),
         ({"cost_b": 0.2, "correlation": 0.3}, "goes with paired trials only"),
         ({"cost_b": 0.6, "correlation": 0.8, "paired": True}, "not possible"),
     ],

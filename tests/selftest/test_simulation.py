@@ -9,7 +9,7 @@ import pytest
 import boundwatch as bw
 from boundwatch.errors import InvalidLevel, InvalidSetting
 from boundwatch.selftest import claims as promised
-from boundwatch.selftest import compared_policies, counting, simulate_promises, simulation
+from boundwatch.selftest import counting, simulate_promises, simulation
 from boundwatch.selftest import worlds as scenes
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
@@ -264,9 +264,9 @@ class Listing(bw.Fleet):
         (Careless, promised, LAB, "hypothesis-test, total, n = 50", 1500),
         (Spendthrift, scenes, LAB, "certificate, ", 600),
         (Impatient, promised, CAMPAIGN, "campaign", 3000),
-        (Hurried, compared_policies, BINARY, "compare, 20 tasks in turn, independent", 300),
-        (Hurried, compared_policies, BINARY, "compare, 20 tasks in turn, matched", 300),
-        (Lavish, compared_policies, BINARY, "compare, matched, horizon", 1500),
+        (Hurried, promised, BINARY, "compare, 20 tasks in turn, independent", 300),
+        (Hurried, promised, BINARY, "compare, 20 tasks in turn, matched", 300),
+        (Lavish, promised, BINARY, "compare, matched, horizon", 1500),
         (Listing, counting, BINARY, "discoveries in", 1000),
         (Listing, counting, LAB, "discoveries, total", 1000),
         (Fickle, counting, BOUNDED, "sequential-test, read", 100),

@@ -69,17 +69,7 @@ class Demo:
 
 
 def run_demo(folder: str | Path, *, recipe: Recipe = QUICK, trials: int = TRIALS) -> Demo:
-    """Train, certify, fly `trials` times in each world, judge; write all to the folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> tiny = Recipe(environments=100, prior_environments=100, prior_steps=2, steps=1)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     demo = run_demo(folder, recipe=tiny, trials=3)
-    >>> [visit.world for visit in demo.visits]
-    ['training', 'harder', 'easier', 'windy', 'task-irrelevant']
-    """
+    """Train, certify, fly `trials` times in each world, judge; write all to the folder."""
     if trials < EXAMPLES:
         raise InvalidSetting(f"trials = {trials} is below {EXAMPLES}; the report shows that many flights")
     folder = Path(folder)
@@ -106,13 +96,17 @@ def _visit(run: Run, world: str, trials: int, number: int) -> Visit:
     shown = np.argsort(costs, kind="stable")[[trials // 4, trials // 2, 3 * trials // 4]]  # the quartiles
     watch = SequentialTest(run.certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA)
     evidence = [watch.update(cost) for cost in costs.tolist()]
+    # The baselines look at the network's outputs.
+    baselines = {name: kind(run.logits, alpha=TOTAL) for name, kind in (("MSP", MSP), ("MaxLogit", MaxLogit))}
+    findings = _judge(run, costs) | {"sequential": evidence[-1].to_dict()}
+    findings |= {name: each.decide(logits).to_dict() for name, each in baselines.items()}
     return Visit(
         world=world,
         shown=shown,
         environments=environments.take(shown),
         chosen=logits.argmax(axis=1),
         costs=costs,
-        findings=_judge(run, costs) | {"sequential": evidence[-1].to_dict()} | _baselines(run, logits),
+        findings=findings,
         e_adverse=[finding.e_adverse for finding in evidence],
         e_benign=[finding.e_benign for finding in evidence],
     )
@@ -126,11 +120,3 @@ def _judge(run: Run, costs: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
     tests = {f"test, {tail}": HypothesisTest(run.certificate, tail=tail, **levels) for tail in tails}
     limits = {f"interval, {tail}": ConfidenceInterval(run.certificate, tail=tail, **rates) for tail in tails}
     return {name: detector.decide(costs).to_dict() for name, detector in (tests | limits).items()}
-
-
-def _baselines(run: Run, logits: NDArray[np.float64]) -> dict[str, dict[str, Any]]:
-    """Return what the baselines say that look at the network's outputs."""
-    return {
-        name: baseline(run.logits, alpha=TOTAL).decide(logits).to_dict()
-        for name, baseline in (("MSP", MSP), ("MaxLogit", MaxLogit))
-    }

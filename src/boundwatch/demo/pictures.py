@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,14 +33,8 @@ _NEAREST = 0.5  # in units of the depth range: what is this near or nearer gets 
 _FRAME = Frame(640, 300, left=68, right=114, top=14, bottom=42)
 _LOWEST, _HIGHEST = 1e-4, 1e8  # e-values shown
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_DASHES = {
-    "training": "none",
-    "harder": "8 3",
-    "easier": "2 3",
-    "windy": "10 3 2 3",
-    "task-irrelevant": "5 5",
-}
 _COLORS = ("--ink", "--adverse", "--benign", "--certified", "--muted")
+_DASHES = ("none", "8 3", "2 3", "10 3 2 3", "5 5")
 
 
 def draw_flight(
@@ -98,25 +93,26 @@ def draw_evidence(series: Sequence[tuple[str, Sequence[float]]], threshold: floa
     def share(value: float) -> float:
         return math.log10(min(max(value, _LOWEST), _HIGHEST) / _LOWEST) / span
 
-    ticks = [("1" if power == 0 else power_of_ten(power), share(10.0**power)) for power in range(-4, 9, 2)]
+    ticks = [("1" if power == 0 else _power_of_ten(power), share(10.0**power)) for power in range(-4, 9, 2)]
     parts = [_FRAME.axis(ticks, "evidence (e-value)"), _FRAME.level("limit", share(threshold))]
     ends = [(_FRAME.y(share(threshold)), f"alarm at {threshold:g}", "--certified")]
-    for number, (world, values) in enumerate(series):
+    for (world, values), color, dashes in zip(series, _COLORS, _DASHES, strict=True):
         points = [(_FRAME.x(trial / trials), _FRAME.y(share(e))) for trial, e in enumerate([1.0, *values])]
-        color = _COLORS[number % len(_COLORS)]
-        dashes = _DASHES.get(world, "none")
         parts.append(polyline("trace", points, style=f"stroke:var({color});stroke-dasharray:{dashes}"))
         ends.append((points[-1][1], world, color))
-    for y, name, color in _apart(ends):
-        parts.append(text(_FRAME.end + 6, y + 4, name, "start", style=f"fill:var({color})"))
+    # Labels move down until none covers another, and up again if the last one is then too low.
+    ends.sort()
+    places = list(accumulate((y for y, _, _ in ends), lambda above, y: max(above + 16, y)))
+    overflow = max(places[-1] - _FRAME.y(0), 0.0)
+    for y, (_, name, color) in zip(places, ends, strict=True):
+        parts.append(text(_FRAME.end + 6, y - overflow + 4, name, "start", style=f"fill:var({color})"))
     for trial in sorted({1, *range(10, trials + 1, 10)}):
         parts.append(text(_FRAME.x(trial / trials), _FRAME.y(0) + 18, str(trial)))
     parts.append(text(_FRAME.x(0.5), _FRAME.height - 6, "trial"))
     return _FRAME.draw(label, parts)
 
 
-def power_of_ten(power: int) -> str:
-    """Return a power of ten as it is printed."""
+def _power_of_ten(power: int) -> str:
     return f"10{str(power).translate(_RAISED)}"
 
 
@@ -124,19 +120,9 @@ def clipping(series: Sequence[tuple[str, Sequence[float]]]) -> str:
     """Say what `draw_evidence` cuts off, if anything."""
     high = [world for world, values in series if max(values) > _HIGHEST]
     low = [world for world, values in series if min(values) < _LOWEST]
-    ends = [(high, "above", power_of_ten(8)), (low, "below", power_of_ten(-4))]
+    ends = [(high, "above", _power_of_ten(8)), (low, "below", _power_of_ten(-4))]
     return "".join(
         f" Evidence {side} {end} is drawn at {end} ({', '.join(worlds)})."
         for worlds, side, end in ends
         if worlds
     )
-
-
-def _apart(ends: list[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
-    """Move labels down until none covers another."""
-    placed: list[tuple[float, str, str]] = []
-    for y, world, color in sorted(ends):
-        lowest = placed[-1][0] + 16 if placed else y
-        placed.append((max(y, lowest), world, color))
-    overflow = max(placed[-1][0] - _FRAME.y(0), 0.0)
-    return [(y - overflow, world, color) for y, world, color in placed]

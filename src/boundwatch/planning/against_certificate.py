@@ -17,10 +17,8 @@ from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import InvalidSetting
-from boundwatch.planning.certified_side import MOST_TRIALS, choose_side
-from boundwatch.planning.exact import exact_powers, exact_sequential, smallest_shift
-from boundwatch.planning.power import Power, check_rate, check_size
-from boundwatch.planning.simulated import MOST_DRAWS, STANDARD_ERROR, information_rate, simulated_powers
+from boundwatch.planning import curves
+from boundwatch.planning.power import MOST_TRIALS, Power, check_rate, check_size, choose_side
 
 SIZES = (10, 25, 50, 100, 250)
 CAVEAT = (
@@ -143,22 +141,22 @@ def plan(
     side = choose_side(certificate, mean, None if alpha is None else check_level(alpha, "alpha"))
     rate = side.turned(mean)
     if sample is None or certificate.binary:  # draws of 0 and 1 are known by their mean
-        sample, powers = None, exact_powers(side, rate)
+        sample, powers = None, curves.exact_powers(side, rate)
         information = float(bounds.binary_kl(rate, side.known_mean))
     else:
         sample = side.turned(sample)
-        powers = simulated_powers(side, sample, np.random.default_rng(seed))
-        information = information_rate(sample, side.null_mean)
+        powers = curves.simulated_powers(side, sample, np.random.default_rng(seed))
+        information = curves.information_rate(sample, side.null_mean)
     return Plan(
         verdict=side.verdict,
         cost=side.turned(rate),
         exact=sample is None,
         caveat=CAVEAT if sample is None and not certificate.binary else None,
-        standard_error=0.0 if sample is None else STANDARD_ERROR,
-        most_trials=MOST_TRIALS if sample is None else MOST_DRAWS,
+        standard_error=0.0 if sample is None else curves.STANDARD_ERROR,
+        most_trials=MOST_TRIALS if sample is None else curves.MOST_DRAWS,
         information_limit=math.log(1 / side.sequential[1]) / information,
         powers=powers,
-        smallest_shifts=[smallest_shift(side, n) for n in wanted],
+        smallest_shifts=[curves.smallest_shift(side, n) for n in wanted],
         joint=side.reference is not None,
     )
 
@@ -174,4 +172,4 @@ def time_to_alarm(certificate: Certificate, *, cost: float, alpha: float | None 
     13
     """
     side = choose_side(certificate, cost, alpha)
-    return exact_sequential(side, side.turned(cost))
+    return curves.exact_sequential(side, side.turned(cost))

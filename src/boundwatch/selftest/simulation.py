@@ -21,8 +21,13 @@ from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.errors import InvalidSetting
-from boundwatch.selftest.claims import claims_given_limits, claims_over_labs, interval_test, worlds
-from boundwatch.selftest.compared_policies import claims_of_comparisons
+from boundwatch.selftest.claims import (
+    claims_given_limits,
+    claims_of_comparisons,
+    claims_over_labs,
+    interval_test,
+    worlds,
+)
 from boundwatch.selftest.counting import alphas
 from boundwatch.selftest.worlds import Claim, Levels
 
@@ -160,13 +165,7 @@ def _judge(claim: Claim, rng: np.random.Generator, runs: int) -> Promise:
 
 
 def visible_rate(promised: float, runs: int) -> float:
-    """Return the smallest true rate that so many runs call broken with a probability of 99 %.
-
-    Examples
-    --------
-    >>> round(visible_rate(0.04, 6000), 3), visible_rate(0.04, 3)
-    (0.06, 1.0)
-    """
+    """Return the smallest true rate that so many runs call broken with a probability of 99 %."""
     needed = int(binom.isf(UNBELIEVABLE, runs, promised)) + 1
     # P[at least `needed` of runs] = 0.99 is an incomplete beta function of the rate.
     return 1.0 if needed > runs else float(betaincinv(needed, runs - needed + 1, 0.99))
