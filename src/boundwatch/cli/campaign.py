@@ -51,7 +51,7 @@ class Stopping:
     @property
     def given(self) -> bool:
         """Whether there is any rule."""
-        return any(each is not None for each in (self.until_width, self.until_upper, self.at_most))
+        return not (self.until_width is None and self.until_upper is None and self.at_most is None)
 
     def met(self, campaign: Campaign) -> str:
         """Return why to stop, or nothing."""

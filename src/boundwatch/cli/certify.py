@@ -108,4 +108,5 @@ def certify(
         out.print_json(certificate.to_dict())
         return
     print(written)
-    out.print_promise(certificate, *(f"Costs: {out.describe_source(each)}." for each in sources))
+    read_from = map(out.describe_source, sources)
+    out.print_promise(certificate, map("Costs: {}.".format, read_from))

@@ -20,7 +20,6 @@ from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.verification import on_trust
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
 from boundwatch.reporting import families as words
 from boundwatch.reporting import wording
 from boundwatch.reporting.wording import count
@@ -61,23 +60,22 @@ def print_finding(said: words.Words, sources: Sequence[Episodes]) -> None:
 
 def describe_source(episodes: Episodes) -> str:
     """Say which file and column the costs came from, and how they were turned into costs."""
-    design = episodes.design
-    tasks = set(episodes.keys.get("by", ()))
-    of = f" of {count(len(tasks), 'task')} (column {design.by})" if tasks else ""
-    steps = f" ({design.reduce} of the rows with the same {design.episode})" if design.episode else ""
-    read = f"; {episodes.file_format}, {count(len(episodes.costs), 'episode')}{steps}{of}"
-    where = "".join(f", {column} {value}" for column, value in design.where.items())
-    return f"{episodes.source}{describe_measure(episodes.measure)}{where}{read}"
-
-
-def describe_measure(measure: Measure) -> str:
-    """Say which column was read, and how it was turned into costs; it follows the name of a file."""
-    name = f", column {measure.column}" if measure.column else ""
+    design, measure = episodes.design, episodes.measure
+    said = episodes.source + (f", column {measure.column}" if measure.column else "")
     if measure.cost_range is not None:
         low, high = map(shortest, measure.cost_range)
         worst = low if measure.kind == "reward" else high
-        return f"{name}, rescaled to a cost from the range {low} to {high}: {worst} is worst"
-    return name + (", cost = 1 - success" if measure.kind == "success" else ", read as a cost: 1 is worst")
+        said += f", rescaled to a cost from the range {low} to {high}: {worst} is worst"
+    else:
+        said += ", cost = 1 - success" if measure.kind == "success" else ", read as a cost: 1 is worst"
+    for column, value in design.where.items():
+        said += f", {column} {value}"
+    said += f"; {episodes.file_format}, {count(len(episodes.costs), 'episode')}"
+    if design.episode:
+        said += f" ({design.reduce} of the rows with the same {design.episode})"
+    if tasks := set(episodes.keys.get("by", ())):
+        said += f" of {count(len(tasks), 'task')} (column {design.by})"
+    return said
 
 
 def source_fields(*sources: Episodes) -> dict[str, Any]:
@@ -98,9 +96,12 @@ def source_fields(*sources: Episodes) -> dict[str, Any]:
 
 def print_warnings(*read: Episodes) -> None:
     """Say on standard error how files were read, and what may make the guarantees wrong; each once."""
-    said = [f"note: {note}" for each in read for note in each.notes]
-    said += [f"warning: {warning}" for each in read for warning in each.warnings]
-    for line in dict.fromkeys(said):
+    notes: dict[str, None] = {}
+    warnings: dict[str, None] = {}
+    for each in read:
+        notes |= dict.fromkeys(each.notes)
+        warnings |= dict.fromkeys(each.warnings)
+    for line in (*map("note: {}".format, notes), *map("warning: {}".format, warnings)):
         warn(line)
 
 
@@ -128,8 +129,9 @@ def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
         warn(f"note: taken on trust: {trusted}; --key checks who signed them")
 
 
-def print_promise(loaded: Certificate | CertificateFamily, *basis: str) -> None:
+def print_promise(loaded: Certificate | CertificateFamily, basis: Iterable[str] = ()) -> None:
     """Print what certificates promise, and what they stand on."""
+    basis = list(basis)
     if isinstance(loaded, Certificate):
         print_section("Promise", wording.promise(loaded))
         print_section("Basis", [*wording.basis(loaded), *basis])

@@ -129,10 +129,12 @@ class Reading:
                 raise
             problem, remedy = "is a certificate, not costs", "give the file of the episodes"
             raise InvalidSetting(problem, where=Place(path), remedy=remedy) from None
-        unused = {"strata", "cluster"} - set(others.get("answers", ()))
-        pooled = " and ".join(sorted(each for each in unused if getattr(episodes.design, each) is not None))
-        if not pooled:
+        design = {"cluster": episodes.design.cluster}
+        if "strata" not in others.get("answers", ()):
+            design["strata"] = episodes.design.strata
+        if not any(design.values()):
             return episodes
+        pooled = " and ".join(name for name, column in design.items() if column is not None)
         note = f"{episodes.source}: {pooled} are kept, but all trials are judged as one sample"
         return dataclasses.replace(episodes, notes=(*episodes.notes, note))
 
@@ -159,23 +161,25 @@ class Reading:
                 )
             else:
                 by = by or certificates.by
-        if len(reading.columns) < 2 or (metrics is None and certificates is not None):
+        columns = reading.columns
+        if len(columns) < 2 or (metrics is None and certificates is not None):
             episodes = reading.read(path, certificate=certificates, by=by, **others)
             return Read((episodes,), {"": episodes} if by is None else episodes.split(), by)
         if path == "-":
             raise typer.BadParameter("several columns are read one after the other; give a file, not -")
         sources: list[Episodes] = []
         parts: dict[str, Episodes] = {}
-        for kind, column in reading.columns.items():
+        for kind, column in columns.items():
             other = "cost_range" if kind == "success" else "success_values"
             changes: dict[str, Any] = {**dict.fromkeys((*KINDS, other)), kind: column}
             judge = None if metrics is None else _of_column(metrics, column, by)
             one = dataclasses.replace(reading, **changes)
             sources.append(episodes := one.read(path, certificate=judge, by=by, **others))
-            tasks = {} if by is None else episodes.split()
-            parts |= {f"{task}/{column}": part for task, part in tasks.items()} or {column: episodes}
-        for name in [] if metrics is None else set(parts).difference(metrics):
-            raise InvalidSetting(no_certificate(name, metrics or ()), where=Place(path))
+            for task, part in ({"": episodes} if by is None else episodes.split()).items():
+                parts[f"{task}/{column}" if by is not None else column] = part
+        for name in parts if metrics is not None else ():
+            if name not in (metrics or ()):
+                raise InvalidSetting(no_certificate(name, metrics or ()), where=Place(path))
         return Read(tuple(sources), parts, METRIC if by is None else f"{by}/{METRIC}")
 
     def read_lines(

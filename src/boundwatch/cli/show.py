@@ -60,7 +60,7 @@ def show(
     if isinstance(loaded, CertificateFamily):
         print(f"Certificates {certificate}")
         measured = filter(None, dict.fromkeys(each.measure for each in loaded.values()))
-        out.print_promise(loaded, *(f"How costs were measured: {how}." for how in measured))
+        out.print_promise(loaded, map("How costs were measured: {}.".format, measured))
         _print_limits(next(iter(loaded.values())), "They hold if", "They are not")
         return
     print(f"Certificate {certificate}{'' if task is None else f', {task}'}")

@@ -26,7 +26,7 @@ from boundwatch.watching.alarms import Alarms, check_command, run_command
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, refuse_document, trials_of
+from boundwatch.watching.trials import Trial, WithPredictions, refuse_document, trials_of
 from boundwatch.watching.watch import Watch, build_detectors
 
 
@@ -123,7 +123,9 @@ def watch(
     reader = None
     kept = any(option is not None for option in (state, number, predicted))
     if kept or follow or skip_malformed or stream == "-" or is_pipe(stream):
-        reader = _line_reader(loaded, stream, reading, design)
+        options = "--follow, --state, --id, --predicted, --skip-malformed or a pipe"
+        known = {"certified": _certified(loaded), "binary": all(one.binary for one in _each(loaded))}
+        reader = reading.read_lines(stream, design, options, "by", "where", **known)
     with Store(state, "watch") as store:
         session = Watch(
             build_detectors(loaded, kind, levels),
@@ -216,28 +218,11 @@ def _each(loaded: Certificate | CertificateFamily) -> list[Certificate]:
     return [loaded] if isinstance(loaded, Certificate) else list(loaded.values())
 
 
-def _line_reader(
-    loaded: Certificate | CertificateFamily, stream: str, reading: Reading, design: Design
-) -> TrialReader:
-    """Return what reads lines as they come, measured as their certificates are."""
-    several = len(reading.columns) > 1
-    certified = {
-        column: _certified(loaded, column if several else None) for column in ("", *reading.columns.values())
-    }
-    options = "--follow, --state, --id, --predicted, --skip-malformed or a pipe"
-    binary = all(one.binary for one in _each(loaded))
-    return reading.read_lines(stream, design, options, "by", "where", certified=certified, binary=binary)
-
-
-def _certified(loaded: Certificate | CertificateFamily, metric: str | None) -> Measure | None:
-    """Return the measure of the certificates (of one metric), if they agree."""
-    if isinstance(loaded, Certificate):
-        return loaded.measure
-    members = [
-        one for name, one in loaded.items() if metric is None or name == metric or name.endswith(f"/{metric}")
-    ]
-    found = {one.measure for one in members}
-    return found.pop() if len(found) == 1 else None
+def _certified(loaded: Certificate | CertificateFamily) -> dict[str, Measure | None]:
+    """Return the measure of the certificates, if they agree, and that of each metric."""
+    measures = {one.measure for one in _each(loaded)}
+    agreed = {"": next(iter(measures)) if len(measures) == 1 else None}
+    return agreed | {str(each.column): each for each in measures if each is not None}
 
 
 def _whole(
