@@ -1,7 +1,6 @@
 """Files that grow: each line once through renames and rotations, or a refusal that says what happened."""
 
 import gzip
-import io
 import os
 import threading
 import time
@@ -9,7 +8,7 @@ import time
 import pytest
 
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingFile, SchemaMismatch
-from boundwatch.readers import GrowingFile, PipeLines, Position
+from boundwatch.readers import GrowingFile, Position, pipe_lines
 from boundwatch.readers import growing as module
 from boundwatch.readers import lines as lines_module
 from program import LIMIT
@@ -274,22 +273,14 @@ def test_a_named_pipe_is_read_and_senders_are_not_joined(tmp_path):
     assert seen == [(b"cost", False), (b"0.", True), (b"1", False)]
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_a_pipe_gives_whole_lines_and_says_what_is_torn(in_memory):
-    if in_memory:
-        stream = io.BytesIO(b"cost\n1\n0.")
-    else:
-        out, into = os.pipe()
-        os.write(into, b"cost\n1\n0.")
-        os.close(into)
-        stream = os.fdopen(out, "rb", buffering=0)
-    with stream:
-        batches = [batch for batch in PipeLines(stream) if batch.lines]
-    assert [(line.number, line.raw) for b in batches for line in b.lines] == [
-        (1, b"cost"),
-        (2, b"1"),
-        (3, b"0."),
-    ]
+def test_a_pipe_gives_whole_lines_and_says_what_is_torn():
+    out, into = os.pipe()
+    os.write(into, b"cost\n1\n0.")
+    os.close(into)
+    batches = [batch for batch in pipe_lines(out, "pipe") if batch.lines]
+    os.close(out)
+    lines = [(line.number, line.raw) for batch in batches for line in batch.lines]
+    assert lines == [(1, b"cost"), (2, b"1"), (3, b"0.")]
     assert [batch.torn for batch in batches] == [False, True]
     assert batches[-1].position().offset == 9
 

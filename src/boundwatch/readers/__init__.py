@@ -7,7 +7,7 @@ puts them together.
 
 from boundwatch.readers.block import Block, Format, Line, Table
 from boundwatch.readers.growing import GrowingFile
-from boundwatch.readers.lines import Batch, PipeLines, Position
+from boundwatch.readers.lines import Batch, Position, pipe_lines
 from boundwatch.readers.reading import read_costs
 from boundwatch.readers.text import TextRows
 
@@ -17,9 +17,9 @@ __all__ = [
     "Format",
     "GrowingFile",
     "Line",
-    "PipeLines",
     "Position",
     "Table",
     "TextRows",
+    "pipe_lines",
     "read_costs",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from boundwatch.errors import InvalidSetting, MissingFile, Place
-from boundwatch.readers.lines import CHUNK, POLL, Batch, LineSplitter, PipeLines, Position
+from boundwatch.readers.lines import CHUNK, POLL, Batch, LineSplitter, Position, pipe_lines
 
 _EDGE = 4096  # bytes at the beginning and before the place: they change if a file is emptied and refilled
 _PATIENCE = 20  # looks until a name that holds nothing, or less than was counted, is an error
@@ -56,7 +56,7 @@ class GrowingFile:
                 time.sleep(POLL)
             if self.path.is_fifo():
                 # Open until the end, or what a sender writes between two others would be lost.
-                yield from PipeLines(self._open(), str(self.path), follow=self.follow)
+                yield from pipe_lines(self._open().fileno(), str(self.path), follow=self.follow)
                 return
             yield from self._resume()
             yield from self._go_on()

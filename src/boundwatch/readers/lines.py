@@ -7,8 +7,8 @@ import os
 import select
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import IO, Annotated, Any
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -80,58 +80,47 @@ class LineSplitter:
         self.digest = digest or hashlib.sha256()
         self.rest = b""
 
-    def feed(self, chunk: bytes, note: str = "") -> Batch:
+    def feed(self, chunk: bytes) -> Batch:
         """Take bytes, and return the lines that are whole by now."""
         data = self.rest + chunk
         cut = data.rfind(b"\n") + 1
         self.rest = data[cut:]
         if len(self.rest) > LONGEST_LINE:
             raise long_line(self.source, self.at.lines + data.count(b"\n") + 1)
-        return self._batch(data[:cut], torn=False, note=note) if cut else Batch(note=note, start=self.at)
+        return self._batch(data[:cut], torn=False) if cut else Batch(start=self.at)
 
     def finish(self) -> Iterator[Batch]:
         """Yield the last line, which has no newline, if there is one."""
         if self.rest:
             data, self.rest = self.rest, b""
-            yield self._batch(data, torn=True, note="")
+            yield self._batch(data, torn=True)
 
-    def _batch(self, data: bytes, *, torn: bool, note: str) -> Batch:
-        first = self.at.lines + 1
-        parts = data.removesuffix(b"\n").split(b"\n")
-        lines = [Line(number, raw) for number, raw in enumerate(parts, start=first)]
-        batch = Batch(lines, first == 1, torn, note, self.at, self.digest.copy())
+    def _batch(self, data: bytes, *, torn: bool) -> Batch:
+        at, parts = self.at, data.removesuffix(b"\n").split(b"\n")
+        lines = [Line(number, raw) for number, raw in enumerate(parts, start=at.lines + 1)]
+        batch = Batch(lines, at.lines == 0, torn, "", at, self.digest.copy())
         self.digest.update(data)
-        self.at = batch.position()
+        end, count = at.offset + len(data), at.lines + len(lines)
+        self.at = replace(at, offset=end, lines=count, digest=self.digest.hexdigest())
         return batch
 
 
-class PipeLines:
-    """Batches of whole lines from a pipe until its last sender has ended; `follow` waits for the next one.
+def pipe_lines(handle: int, source: str, *, follow: bool = False) -> Iterator[Batch]:
+    """Yield whole lines from a pipe until its last sender has ended; `follow` waits for the next one.
 
     While nothing comes, empty batches do, so that whoever iterates can stop or do something else. A last line
     without newline is torn: it is never joined to what another sender writes.
     """
-
-    def __init__(self, stream: IO[bytes], source: str = "standard input", *, follow: bool = False) -> None:
-        self.stream, self.source, self.follow = stream, source, follow
-
-    def __iter__(self) -> Iterator[Batch]:
-        splitter = LineSplitter(self.source)
-        try:
-            handle = self.stream.fileno()
-        except (OSError, AttributeError):  # what is only in memory
-            handle = None
-        while True:
-            if handle is not None and not select.select([handle], [], [], POLL)[0]:
-                yield Batch(start=splitter.at)
-                continue
-            chunk = self.stream.read(CHUNK) if handle is None else os.read(handle, CHUNK)
-            if not chunk:
-                yield from splitter.finish()
-                if not self.follow:
-                    return
-                yield Batch(start=splitter.at)
-                time.sleep(POLL)
-                continue
+    splitter = LineSplitter(source)
+    while True:
+        if not select.select([handle], [], [], POLL)[0]:
+            yield Batch(start=splitter.at)
+        elif chunk := os.read(handle, CHUNK):
             if (batch := splitter.feed(chunk)).lines:
                 yield batch
+        else:
+            yield from splitter.finish()
+            if not follow:
+                return
+            yield Batch(start=splitter.at)
+            time.sleep(POLL)

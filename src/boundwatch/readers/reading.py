@@ -269,14 +269,14 @@ def _kept(table: Table, declared: Declared) -> Iterator[Block]:
     where = {table.located[column]: value for column, value in declared.design.where.items()}
     known, rows = dict.fromkeys(declared.asked(table.names), ""), 0
     for block in table.blocks:
-        rows += len(block)
+        rows += len(block.numbers)
         if rows > _MOST_ROWS:
             raise too_large(table.source, f"more than {_MOST_ROWS:,} rows")
         kept = filtered(block, where) if where else block
         for column, value in known.items():
             place = Place(table.source, column=column)
             known[column] = one_value(labels(kept.columns[column]), place, declared.answers, value)
-        if len(kept):
+        if len(kept.numbers):
             yield kept
 
 

@@ -108,7 +108,7 @@ class Rows:
 
     def notes(self) -> list[str]:
         """Say what was skipped."""
-        return [f"skipped {what}: {n}" for what, n in self.skipped.items() if n]
+        return [f"skipped {what}: {n}" for what, n in self.skipped.items()]
 
     def skip(self, what: str, times: int = 1) -> None:
         """Count what is skipped."""
@@ -232,8 +232,12 @@ class Header:
         return None
 
     def _rows(self, names: tuple[str, ...], measure: Measure, *, named: bool = True) -> Rows:
-        skipped = {f"{self.unit}s above the header": self.above, "remarks": self.remarks}
-        return Rows(names, self.declared, measure, self.source, self.unit, named, skipped=skipped)
+        rows = Rows(names, self.declared, measure, self.source, self.unit, named)
+        if self.above:
+            rows.skipped[f"{self.unit}s above the header"] = self.above
+        if self.remarks:
+            rows.skipped["remarks"] = self.remarks
+        return rows
 
     def refuse(self) -> None:
         """Refuse a table none of whose first rows has the declared columns."""

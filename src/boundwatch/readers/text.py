@@ -45,7 +45,7 @@ class TextRows:
     @property
     def notes(self) -> list[str]:
         """What was done to read the lines so far."""
-        found = [] if self.rows is None else self.rows.notes()
+        found = [] if self.rows is None or not self.rows.skipped else self.rows.notes()
         return [*found, "read as Windows-1252"] if self._windows else found
 
     @property
@@ -76,7 +76,7 @@ class TextRows:
         if self.rows is not None and self.file_format != "jsonl" and not self._pending:
             block = arrow.read(data, self.rows, self._delimiter, self.lines + 1)
         if block is not None:
-            self.lines += len(block)
+            self.lines += len(block.numbers)
             yield block
             return
         lines = data.removesuffix(b"\n").split(b"\n") if data else []

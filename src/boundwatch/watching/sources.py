@@ -21,7 +21,7 @@ from pathlib import Path
 
 from boundwatch.errors import InvalidSetting, Place
 from boundwatch.readers.growing import GrowingFile
-from boundwatch.readers.lines import POLL, Batch, LineSplitter, PipeLines, Position
+from boundwatch.readers.lines import POLL, Batch, LineSplitter, Position, pipe_lines
 
 TORN = b" <cut off>"
 """What is kept at the end of a line that its sender did not finish, for people to see and replace."""
@@ -78,7 +78,7 @@ def open_lines(
 
 def _pipe_lines(path: str) -> Generator[Batch, None, None]:
     with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
-        yield from PipeLines(stream, name_of(path))
+        yield from pipe_lines(stream.fileno(), name_of(path))
 
 
 def _beyond(batches: Generator[Batch, None, None], known: Position, path: str) -> Iterator[Batch]:
