@@ -52,7 +52,7 @@ def compared(
 ) -> Episodes:
     """Return new episodes with warnings if no verdict should be built on them."""
     allow_own = check_flag(allow_own, "allow_own")
-    tasks = episodes.by_task()
+    tasks = episodes.by_task() if "by" in episodes.keys else {}
     if isinstance(certificates, Certificate):  # of several robots, first what is true of all
         judges = {"": certificates} | dict.fromkeys(tasks if len(tasks) > 1 else (), certificates)
     else:
@@ -146,7 +146,9 @@ class Likeness:
         if look or is_complete:
             known = np.append(self._costs, costs)
             own = self._own(known[:wanted], n) if is_complete else None
-            found = [own or self._shared(known), self._in_other_unit(known)] if look else [own]
+            found = [own]
+            if look:
+                found += [None if own else self._shared(known), self._in_other_unit(known)]
         self._costs += np.asarray(costs, dtype=np.float64)[: self._most - before].tolist()
         new = [doubt for doubt in found if doubt is not None and doubt.kind not in self._said]
         self._said += ["shared" if doubt.n else doubt.kind for doubt in new]  # own costs are all shared

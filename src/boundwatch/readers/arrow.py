@@ -31,37 +31,37 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
         return None
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     numbering = [name for name, going_on in rows.numbered.items() if going_on]
-    kinds = {_key(rows, name): pyarrow.string() for name in (*rows.wanted, *rows.asked, *numbering)}
+    at = {name: str(rows.names.index(name)) for name in (*rows.wanted, *rows.asked, *numbering)}
+    kinds = dict.fromkeys(at.values(), pyarrow.string())
     # A point is needed once to know the decimal mark; with several columns it may be in any of them.
     unmarked = not rows.notation.decimal and b"." in data and len(rows.names) > 1
     numeric = rows.measure.kind != "success" and not rows.notation.words
     if numeric and not unmarked:
-        kinds[_key(rows, rows.column)] = pyarrow.float64()
+        kinds[at[rows.column]] = pyarrow.float64()
+    csv = pyarrow.csv
+    names = [str(place) for place in range(len(rows.names))]
+    separated = {"delimiter": delimiter or "\x1f", "quote_char": False, "ignore_empty_lines": False}
+    converted = {"include_columns": list(kinds), "column_types": kinds, "null_values": []}
     try:
-        table = pyarrow.csv.read_csv(
+        table = csv.read_csv(
             pyarrow.BufferReader(data),
-            read_options=pyarrow.csv.ReadOptions(column_names=[str(n) for n in range(len(rows.names))]),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=delimiter or "\x1f", quote_char=False, ignore_empty_lines=False
-            ),
-            convert_options=pyarrow.csv.ConvertOptions(
-                include_columns=list(kinds), column_types=kinds, null_values=[], strings_can_be_null=False
-            ),
+            read_options=csv.ReadOptions(column_names=names),
+            parse_options=csv.ParseOptions(**separated),
+            convert_options=csv.ConvertOptions(**converted, strings_can_be_null=False),
         )
     except pyarrow.ArrowException:
         return None
-    if table.num_rows != lines or not all(_all_numbered(table.column(_key(rows, n))) for n in numbering):
+    if table.num_rows != lines or not all(_all_numbered(table.column(at[name])) for name in numbering):
         return None
-    columns: dict[str, Cells] = {
-        n: _texts(table.column(_key(rows, n))) for n in (*rows.wanted, *rows.asked) if n != rows.column
-    }
-    column = table.column(_key(rows, rows.column))
+    column = table.column(at[rows.column])
     found = _numbers(column, rows, data) if numeric else _words(column, rows)
     if found is None:
         return None
-    labels = {n: _texts(table.column(_key(rows, n))) for n in numbering if rows.counted < MOST_LABELS}
+    columns: dict[str, Cells] = {rows.column: found}
+    columns |= {n: _texts(table.column(at[n])) for n in (*rows.wanted, *rows.asked) if n != rows.column}
+    labels = {n: _texts(table.column(at[n])) for n in numbering if rows.counted < MOST_LABELS}
     rows.counted += lines
-    return Block(rows.unit, range(first, first + lines), {rows.column: found} | columns, labels)
+    return Block(rows.unit, range(first, first + lines), columns, labels)
 
 
 def _is_simple(data: bytes, rows: Rows) -> bool:
@@ -75,10 +75,6 @@ def _is_simple(data: bytes, rows: Rows) -> bool:
         return data.isascii() or bool(data.decode("utf-8"))
     except UnicodeDecodeError:
         return False
-
-
-def _key(rows: Rows, name: str) -> str:
-    return str(rows.names.index(name))
 
 
 def _all_numbered(column: Any) -> bool:

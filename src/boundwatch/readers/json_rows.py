@@ -9,7 +9,7 @@ from typing import Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers.block import Table, empty
+from boundwatch.readers.block import ONLY, Table, empty
 from boundwatch.readers.rows import Row, Rows, in_blocks
 
 _ONE = "write one object per line, one per episode, or an array of them"
@@ -60,19 +60,14 @@ def read_array(data: bytes, source: str, declared: Declared) -> Table:
     if first is _NOTHING:
         raise empty(source)
     names = tuple(_flat(first, Place(source, "row", 1))) if _is_object(first) else ()
-    table = Rows(names or ("1",), declared, declared.resolve(names), source, "row", named=False)
-    numbered = enumerate(chain([first], elements), start=1)
-    cells = ((number, _row(number, element, table)) for number, element in numbered)
-    return Table(source, "json", names, table.measure, in_blocks(cells, table.keep))
+    table = Rows(names or (ONLY,), declared, declared.resolve(names), source, "row", named=False)
 
+    def cells() -> Iterator[Row]:
+        for number, element in enumerate(chain([first], elements), start=1):
+            content = element if names or _is_object(element) else {ONLY: element}
+            yield number, _cells(_flat(content, table.place(number)), table, number)
 
-def _row(number: int, element: object, table: Rows) -> list[Any]:
-    where = table.place(number)
-    if table.names != ("1",) or _is_object(element):
-        return _cells(_flat(element, where), table, number)
-    if isinstance(element, list):
-        raise InvalidCost("is a list in a JSON array", where=where, value=element, remedy=_ONE)
-    return [_stripped(element)]
+    return Table(source, "json", names, table.measure, in_blocks(cells(), table.keep))
 
 
 def _cells(content: Mapping[str, Any], table: Rows, number: int) -> list[Any]:
@@ -85,7 +80,8 @@ def _cells(content: Mapping[str, Any], table: Rows, number: int) -> list[Any]:
         if isinstance(value, list) and name not in table.declared.design.lists:
             problem = "is a list, not the value of one episode"
             raise InvalidCost(problem, where=where, value=value, remedy=_ONE)
-    return [_stripped(content.get(name)) for name in table.names]
+    found = map(content.get, table.names)
+    return [value.strip() if isinstance(value, str) else value for value in found]
 
 
 def _parse(text: str, where: Place) -> dict[str, Any]:
@@ -154,7 +150,3 @@ def _broken(error: Exception, where: Place) -> InvalidCost:
 
 def _is_object(value: object) -> bool:
     return isinstance(value, dict)
-
-
-def _stripped(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value

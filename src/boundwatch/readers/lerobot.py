@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,10 @@ def read_dataset(folder: Path, declared: Declared) -> Table:
     the sum of ``next.reward``.
     """
     info, source = _info(folder), str(folder)
-    files = _files(folder)
+    paths = map(str, sorted(folder.glob("data/*/*.parquet")))
+    files = {path: parquet.open_parquet(path, path) for path in paths}
+    if not files:
+        raise _incomplete(source, "has no data/chunk-*/file-*.parquet")
     names = tuple(dict.fromkeys(name for file in files.values() for name in file.schema_arrow.names))
     own = first_of(names, {"next.success": "success", "next.reward": "reward"})
     measure = declared.resolve((*names, "task"), own)
@@ -138,8 +141,7 @@ def read_dataset(folder: Path, declared: Declared) -> Table:
         number, episodes = 0, set[Any]()
         texts = _task_texts(folder) if "task" in columns else {}
         for path, file in files.items():
-            if missing := [name for name in frames if name not in file.schema_arrow.names]:
-                raise _incomplete(path, f"has no column {missing[0]!r}, unlike other files")
+            _need(file, path, frames)
             for cells in parquet.parts(file, frames, path):
                 rows = len(cells["episode_index"])
                 episodes.update(np.unique(cells["episode_index"]).tolist())
@@ -158,15 +160,9 @@ def read_dataset(folder: Path, declared: Declared) -> Table:
     return table
 
 
-def _files(folder: Path) -> dict[str, Any]:
-    paths = sorted(folder.glob("data/*/*.parquet"))
-    files = {str(path): parquet.open_parquet(str(path), str(path)) for path in paths}
-    for path, file in files.items():
-        if missing := [n for n in ("episode_index", "task_index") if n not in file.schema_arrow.names]:
-            raise _incomplete(path, f"has no column {missing[0]!r}")
-    if not files:
-        raise _incomplete(str(folder), "has no data/chunk-*/file-*.parquet")
-    return files
+def _need(file: Any, path: str, columns: Iterable[str]) -> None:
+    if missing := [name for name in columns if name not in file.schema_arrow.names]:
+        raise _incomplete(path, f"has no column {missing[0]!r}")
 
 
 def _incomplete(source: str, problem: str) -> InvalidCost:
@@ -198,9 +194,8 @@ def _task_texts(folder: Path) -> dict[int, str]:
         raise _incomplete(path, "is missing, so tasks have no names (task_index has their numbers)")
     file = parquet.open_parquet(path, path)
     # pandas wrote it with the text as its index, which has a name only in newer files.
-    text = next((name for name in ("task", "__index_level_0__") if name in file.schema_arrow.names), None)
-    if text is None or "task_index" not in file.schema_arrow.names:
-        raise _incomplete(path, "lacks the columns task and task_index")
+    text = "task" if "task" in file.schema_arrow.names else "__index_level_0__"
+    _need(file, path, ("task_index", text))
     texts: dict[int, str] = {}
     for cells in parquet.parts(file, ["task_index", text], path):
         texts |= {int(index): str(task) for index, task in zip(cells["task_index"], cells[text], strict=True)}

@@ -13,20 +13,18 @@ from boundwatch.episodes.declared import Declared
 from boundwatch.errors import InvalidCost, Place
 from boundwatch.readers.block import ROWS, Block, Cells, Table, damaged, empty, wanted
 
-Kind = tuple[tuple[int, ...], bool, np.dtype[Any]]
+_SAVE = "save a plain numeric array with numpy.save"
 
 
 def read(file: IO[bytes], source: str, declared: Declared) -> Table:
     """Read an array a part at a time, after its header has been checked against its size."""
-    file.seek(0, 2)
-    size = file.tell()
+    size = file.seek(0, 2)
     file.seek(0)
     shape, fortran, dtype = _header(file, source, size)
     names = dtype.names or tuple(str(n) for n in range(1, (shape[1] if len(shape) > 1 else 1) + 1))
     if len(shape) not in (1, 2) or (dtype.names and len(shape) != 1):
-        raise InvalidCost(
-            f"has shape {shape}", where=Place(source), remedy="save an array of shape (n,) or (n, columns)"
-        )
+        remedy = "save an array of shape (n,) or (n, columns)"
+        raise InvalidCost(f"has shape {shape}", where=Place(source), remedy=remedy)
     if not shape[0] or not names:
         raise empty(source)
     named = names if dtype.names or len(names) > 1 else ()
@@ -56,19 +54,14 @@ def read_array(file: IO[bytes], source: str, size: int) -> NDArray[Any]:
     return _values(file, source, dtype, shape, fortran=fortran)
 
 
-def _header(file: IO[bytes], source: str, size: int) -> Kind:
+def _header(file: IO[bytes], source: str, size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     try:
         version = np.lib.format.read_magic(file)
-        reader = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[
-            version
-        ]
-        shape, fortran, dtype = reader(file)
+        shape, fortran, dtype = getattr(np.lib.format, f"read_array_header_{version[0]}_0")(file)
     except Exception as error:  # the header is Python, and its parser raises whatever it likes
-        raise damaged(source, "NPY", "save a plain numeric array with numpy.save") from error
+        raise damaged(source, "NPY", _SAVE) from error
     if dtype.hasobject or not dtype.itemsize:
-        raise InvalidCost(
-            "holds Python objects", where=Place(source), remedy="save a plain numeric array with numpy.save"
-        )
+        raise InvalidCost("holds Python objects", where=Place(source), remedy=_SAVE)
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
         raise damaged(source, "NPY")
     return shape, fortran, dtype
