@@ -30,14 +30,7 @@ _WIPED_OUT = 1e-250
 
 @dataclass(frozen=True)
 class Bets:
-    """Sizes of the bets and the share of the capital behind each.
-
-    Examples
-    --------
-    >>> bets = Bets.for_costs(binary=True)
-    >>> bets.sizes.size, float(bets.shares.sum().round(12)), float((bets.shares * bets.sizes).sum().round(12))
-    (16, 1.0, 0.5)
-    """
+    """Sizes of the bets and the share of the capital behind each."""
 
     sizes: Array
     shares: Array
@@ -95,15 +88,6 @@ class Wealth:
         floats.
     ``tops``, ``scale``
         What follows from the logs: the largest of each side, and how far the others are behind.
-
-    Examples
-    --------
-    >>> wealth = Wealth(Bets.for_costs(binary=False), 0.2, 0.9)
-    >>> rows = Rows(wealth.first, size=2)
-    >>> for n, costs in enumerate([[0.5, 0.0], [0.9, 0.0], [0.4, 0.1]], start=1):
-    ...     log_wealth = wealth.step(rows, slice(2), np.array(costs), np.array([n, n]))
-    >>> log_wealth[0].round(2)
-    array([ 2.44, -1.08])
     """
 
     def __init__(self, bets: Bets, upper: float, *rests: float) -> None:
@@ -123,15 +107,7 @@ class Wealth:
         """The row of a stream without costs."""
 
     def step(self, rows: Rows, where: Where, costs: Array, n: Counts) -> Array:
-        """Count one cost for each of some different streams; return their log wealth, one column per side.
-
-        Parameters
-        ----------
-        rows, where
-            The rows of all streams, and which of them have a cost.
-        costs, n
-            Their costs, and how many each has now.
-        """
+        """Count one cost for each of some different streams; return their log wealth, one column per side."""
         factor = costs[:, None] * self._slope
         factor += self._intercept
         product = rows["product"][where]

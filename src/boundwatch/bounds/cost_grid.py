@@ -50,16 +50,7 @@ def add_costs(weights: Array, where: Where, costs: Array) -> None:
 
 
 class CostGrid:
-    """The costs of one stream, one at a time.
-
-    Examples
-    --------
-    >>> grid = CostGrid()
-    >>> for cost in [0.9, 0.8, 0.9, 0.7]:
-    ...     grid.add(cost)
-    >>> round(grid.mean_lower(Bets.for_costs(binary=False), alpha=0.04), 3)
-    0.301
-    """
+    """The costs of one stream, one at a time."""
 
     def __init__(self, weights: ArrayLike | None = None) -> None:
         self.weights = np.zeros(STEPS + 1) if weights is None else np.array(weights, dtype=np.float64)
@@ -82,11 +73,6 @@ def largest_refuted(bets: Bets, points: Array, weights: Array, alpha: float) -> 
 
     **Guarantee**: with probability at least 1 - alpha, at no time above the expected cost. **Assumes**: costs
     whose expected value, given all earlier ones, is the same.
-
-    Examples
-    --------
-    >>> round(largest_refuted(Bets.for_costs(binary=False), np.array([0.5]), np.array([20.0]), 0.04), 3)
-    0.407
     """
     # The wealth falls with the mean that it is against: bisect, and stay on the refuted side.
     points, weights = points[weights > 0], weights[weights > 0]

@@ -34,13 +34,12 @@ def renyi_divergence(
     >>> renyi_divergence([0.0], [2.0], [0.0], [1.0])
     inf
     """
-    difference, variance, prior_variance = _broadcast(mean, variance, prior_mean, prior_variance)
-    if np.any(variance >= 2 * prior_variance):
+    m, v, m0, v0 = _broadcast(mean, variance, prior_mean, prior_variance)
+    if np.any(v >= 2 * v0):
         return float("inf")
     # With r = s/s0 - 1, |Σ2||Σ|/|Σ0|² is the product of 1 - r²: log1p keeps what 10^6 dimensions add up.
-    ratio = (variance - prior_variance) / prior_variance
-    terms = difference**2 / (2 * prior_variance - variance) - 0.5 * np.log1p(-(ratio**2))
-    return float(np.sum(terms))
+    ratio = (v - v0) / v0
+    return float(np.sum((m - m0) ** 2 / (2 * v0 - v) - 0.5 * np.log1p(-(ratio**2))))
 
 
 def kl_divergence(
@@ -55,9 +54,9 @@ def kl_divergence(
     >>> kl_divergence([1.0], [1.0], [0.0], [1.0])
     0.5
     """
-    difference, variance, prior_variance = _broadcast(mean, variance, prior_mean, prior_variance)
-    ratio = (variance - prior_variance) / prior_variance
-    return float(np.sum(0.5 * (difference**2 / prior_variance + (ratio - np.log1p(ratio)))))
+    m, v, m0, v0 = _broadcast(mean, variance, prior_mean, prior_variance)
+    ratio = (v - v0) / v0
+    return float(np.sum(0.5 * ((m - m0) ** 2 / v0 + (ratio - np.log1p(ratio)))))
 
 
 def log_density_ratio(
@@ -81,17 +80,9 @@ def log_density_ratio(
     >>> log_density_ratio([1.0], [1.0], [1.0], [0.0], [1.0])
     0.5
     """
-    w, m, v, m0, v0 = np.broadcast_arrays(
-        *(np.asarray(a, dtype=np.float64) for a in (sample, mean, variance, prior_mean, prior_variance))
-    )
+    w, m, v, m0, v0 = _broadcast(sample, mean, variance, prior_mean, prior_variance)
     return float(np.sum(0.5 * ((w - m0) ** 2 / v0 - (w - m) ** 2 / v - np.log(v / v0))))
 
 
-def _broadcast(
-    mean: ArrayLike, variance: ArrayLike, prior_mean: ArrayLike, prior_variance: ArrayLike
-) -> tuple[Array, Array, Array]:
-    difference = np.asarray(mean, dtype=np.float64) - np.asarray(prior_mean, dtype=np.float64)
-    d, v, v0 = np.broadcast_arrays(
-        difference, np.asarray(variance, dtype=np.float64), np.asarray(prior_variance, dtype=np.float64)
-    )
-    return d, v, v0
+def _broadcast(*values: ArrayLike) -> tuple[Array, ...]:
+    return tuple(np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in values)))

@@ -52,27 +52,17 @@ _NEVER = np.iinfo(np.int64).max // 2
 
 @dataclass(frozen=True)
 class JointRegion:
-    """Where a stream alarms, for every number of failures in a reference of n trials.
-
-    Make one with `joint_region`.
-
-    Attributes
-    ----------
-    n, level
-        Trials in the reference, and the false-alarm probability that was asked for.
-    bound
-        The false-alarm probability that is proven, for every common rate and however long you look.
-    horizon
-        Trials of the stream that are covered by exact sums; later ones by Ville's inequality.
-    later
-        What alarms after the horizon may add to the false-alarm probability; `bound` includes it.
-    """
+    """Where a stream alarms, for every number of failures in a reference of n trials; see `joint_region`."""
 
     n: int
     level: float
+    """The false-alarm probability that was asked for."""
     bound: float
+    """The one that is proven, for every common rate and however long you look."""
     horizon: int
+    """Trials of the stream that are covered by exact sums; later ones by Ville's inequality."""
     later: float
+    """What alarms after the horizon may add to it; `bound` includes it."""
     _block: Counts = field(repr=False)
     _needed: NDArray[np.int32] = field(repr=False)
 
@@ -82,14 +72,7 @@ class JointRegion:
 
 
 class AlarmLine:
-    """The fewest failures that alarm after t trials of the stream, for one reference; it grows as asked for.
-
-    Examples
-    --------
-    >>> line = joint_region(50, 0.045).line(4)
-    >>> line.needed(8)[1:9].tolist()
-    [2, 2, 3, 3, 3, 4, 4, 4]
-    """
+    """The fewest failures that alarm after t trials of the stream, for one reference; grows as asked for."""
 
     def __init__(self, region: JointRegion, failures: int) -> None:
         self._region, self._failures = region, failures

@@ -44,7 +44,7 @@ def kl_inverse_upper(q: ArrayLike, c: ArrayLike) -> Array:
     q
         Observed means in [0, 1].
     c
-        Budgets of relative entropy, >= 0 (``inf`` gives 1).
+        Budgets of relative entropy, >= 0; ``inf`` gives 1.
 
     Examples
     --------
@@ -61,16 +61,9 @@ def kl_inverse_upper(q: ArrayLike, c: ArrayLike) -> Array:
 
 
 def kl_inverse_lower(q: ArrayLike, c: ArrayLike) -> Array:
-    """Return the smallest p in [0, q] with kl(q || p) <= c.
+    """Return the smallest p in [0, q] with kl(q || p) <= c; parameters as in `kl_inverse_upper`.
 
     **Guarantee**: rounds outward, so the result is never above the true value, and within 1e-12 of it.
-
-    Parameters
-    ----------
-    q
-        Observed means in [0, 1].
-    c
-        Budgets of relative entropy, >= 0 (``inf`` gives 0).
 
     Examples
     --------

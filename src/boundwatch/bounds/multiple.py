@@ -12,11 +12,6 @@ def holm(p_values: ArrayLike) -> Array:
     """Return Holm's adjusted p-values: rejecting those at most alpha keeps the family-wise error rate alpha.
 
     **Guarantee**: whatever the dependence, the probability of rejecting any true hypothesis is at most alpha.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
@@ -35,11 +30,6 @@ def e_bh(log_e_values: ArrayLike, log_shares: ArrayLike | None = None) -> Array:
     **Guarantee**: whatever the dependence, among the hypotheses with a result of at most `rate` the expected
     share of true ones is at most `rate`. **Assumes**: shares that add up to at most 1 and do not depend on
     the e-values.
-
-    Examples
-    --------
-    >>> e_bh(np.log([40.0, 1.0, 25.0])).round(6)
-    array([0.06, 1.  , 0.06])
     """
     values = np.asarray(log_e_values, dtype=np.float64)
     weighted = values + (-np.log(values.size) if log_shares is None else np.asarray(log_shares))
@@ -51,12 +41,6 @@ def e_bh(log_e_values: ArrayLike, log_shares: ArrayLike | None = None) -> Array:
 
 
 def e_bh_rows(log_e_values: Array, log_shares: Array, rate: float) -> NDArray[np.int64]:
-    """Return which hypotheses `e_bh` lists at a rate, the strongest first.
-
-    Examples
-    --------
-    >>> e_bh_rows(np.log([25.0, 1.0, 40.0]), np.log([1 / 3] * 3), 0.1).tolist()
-    [2, 0]
-    """
+    """Return which hypotheses `e_bh` lists at a rate, the strongest first."""
     order = np.argsort(-(log_e_values + log_shares), kind="stable")
     return order[e_bh(log_e_values, log_shares)[order] <= rate]

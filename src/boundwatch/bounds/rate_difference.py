@@ -158,13 +158,7 @@ def _differs(n0: int, k0: int, n1: int, k1: int, alpha: float) -> bool:
 
 @lru_cache(maxsize=4096)
 def rate_difference_region(n0: int, n1: int, alpha: float, margin: float = 0.0) -> Counts:
-    """Return, for each k0 = 0, …, n0, the fewest k1 with a p-value of at most alpha; n1 + 1 if none has.
-
-    Examples
-    --------
-    >>> rate_difference_region(50, 10, 0.05)[[0, 4, 10, 25]].tolist()
-    [2, 3, 5, 8]
-    """
+    """Return, for each k0 = 0, …, n0, the fewest k1 with a p-value of at most alpha; n1 + 1 if none has."""
     # p-values grow with the rank, so the region is all ranks up to one.
     ranks = _ranks(n0, n1, margin)
     levels = np.unique(ranks)
@@ -256,21 +250,12 @@ def _chance_at_some(n0: int, n1: int, needed: Counts, margin: float) -> float:
     bits = np.sin(np.linspace(0, np.pi / 2, _SOME)[:, None]) ** 2
     first, second = (floor + (sure - floor) * bits for sure, floor in _on_line(margin))
     tails = np.append(_tails(n1, second), np.zeros((_SOME, 1)), axis=1)[:, needed]
-    return float((_chances(n0, first) * tails).sum(axis=1).max()) * (1 - 1e-9)
-
-
-def _chances(n: int, rates: Array) -> Array:
-    """Return the chances of k = 0, …, n failures among n trials (columns), at some rates (rows)."""
-    k = np.arange(n + 1)
-    chances: Array = np.exp(
-        two_sample.log_choose(n, k) + special.xlogy(k, rates) + special.xlog1py(n - k, -rates)
-    )
-    return chances
+    return float((two_sample.chances(n0, first) * tails).sum(axis=1).max()) * (1 - 1e-9)
 
 
 def _tails(n: int, rates: Array) -> Array:
     """Return the chances of k failures or more; the smallest are added first, and so keep their digits."""
-    return np.cumsum(_chances(n, rates)[:, ::-1], axis=1)[:, ::-1]
+    return np.cumsum(two_sample.chances(n, rates)[:, ::-1], axis=1)[:, ::-1]
 
 
 def _failures_given_ones(n: int, sure: float, floor: float) -> Array:

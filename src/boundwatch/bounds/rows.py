@@ -18,16 +18,7 @@ def numbers(where: Where, size: int) -> NDArray[np.int64]:
 
 
 class Rows(dict[str, NDArray[Any]]):
-    """Named arrays that grow together; every stream begins with the same row.
-
-    Examples
-    --------
-    >>> rows = Rows({"n": np.array(0), "log": np.zeros(2)}, size=1)
-    >>> rows["n"][0] = 7
-    >>> rows.grow(3)
-    >>> rows["n"].tolist(), rows["log"].shape
-    ([7, 0, 0], (3, 2))
-    """
+    """Named arrays that grow together; every stream begins with the same row."""
 
     def __init__(self, first: Mapping[str, NDArray[Any]], size: int) -> None:
         super().__init__({name: np.empty((0, *row.shape), row.dtype) for name, row in first.items()})

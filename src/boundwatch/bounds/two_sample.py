@@ -56,11 +56,6 @@ def bernstein_upper(coefficients: ArrayLike, degree: int | None = None) -> float
     """Return a bound on the largest value on [0, 1] of a polynomial with non-negative coefficients.
 
     **Guarantee**: never below the largest value; the higher the degree, the closer.
-
-    Examples
-    --------
-    >>> round(bernstein_upper([0, 1, 0], 100), 3)  # 2 c (1 - c) is at most 1/2
-    0.505
     """
     values = np.asarray(coefficients, dtype=np.float64)
     raised = raise_degree(values, 4 * (values.size - 1) if degree is None else degree)
@@ -70,10 +65,13 @@ def bernstein_upper(coefficients: ArrayLike, degree: int | None = None) -> float
 def bernstein_values(coefficients: ArrayLike, rates: ArrayLike) -> Array:
     """Return the values of a polynomial in Bernstein form, such as P[alarm] at some common rates."""
     values = np.asarray(coefficients, dtype=np.float64)
-    n, k = values.size - 1, np.arange(values.size)
-    c = np.asarray(rates, dtype=np.float64)[..., None]
-    logs = log_choose(n, k) + special.xlogy(k, c) + special.xlog1py(n - k, -c)
-    return np.asarray(np.exp(logs) @ values)
+    return np.asarray(chances(values.size - 1, np.asarray(rates, dtype=np.float64)[..., None]) @ values)
+
+
+def chances(n: int, rates: Array) -> Array:
+    """Return the chances of k = 0, …, n failures among n trials (columns), at some rates (rows)."""
+    k = np.arange(n + 1)
+    return np.asarray(np.exp(log_choose(n, k) + special.xlogy(k, rates) + special.xlog1py(n - k, -rates)))
 
 
 def log_choose(n: int, k: ArrayLike) -> Array:
