@@ -70,7 +70,7 @@ class Episodes:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def __init__(  # each is a field that a file fills in; people give two or three  # noqa: PLR0913  (what a reader found out, by name)
+    def __init__(  # noqa: PLR0913  (each is a field that a file fills in; people give two or three)
         self,
         costs: ArrayLike,
         *,
@@ -95,8 +95,10 @@ class Episodes:
             if not binary and looks_binary(values):
                 binary, notes = True, (*notes, binary_note(values.size))
         known = dict(keys or {})
-        known |= {} if strata is None else {"strata": strata}
-        known |= {} if clusters is None else {"cluster": clusters}
+        if strata is not None:
+            known["strata"] = strata
+        if clusters is not None:
+            known["cluster"] = clusters
         fields: dict[str, Any] = {"costs": values, "binary": binary, "measure": measure}
         fields |= {"design": design or Design(), "keys": _keys(known, values.size) if known else _NO_KEYS}
         fields |= {"source": source, "file_format": file_format, "unit": unit, "numbers": numbers}
@@ -158,13 +160,8 @@ class Episodes:
 
     def __repr__(self) -> str:
         facts: dict[str, Any] = {"n": self.costs.size, "mean_cost": float(self.costs.mean())}
-        facts |= {
-            "binary": self.binary,
-            "source": self.source or None,
-            "measure": str(self.measure),
-            "by": self.design.by,
-        }
-        return one_line(self, facts | {"warnings": self.warnings or None})
+        facts |= {"binary": self.binary, "source": self.source or None, "measure": str(self.measure)}
+        return one_line(self, facts | {"by": self.design.by, "warnings": self.warnings or None})
 
     def __str__(self) -> str:
         origin = f" from {self.source}" if self.source else ""
@@ -174,9 +171,8 @@ class Episodes:
 def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
     for role, names in given.items():
         if role not in ROLES:
-            raise InvalidSetting(
-                "is no role of a column", name="keys", value=role, remedy=f"choose from {ROLES}"
-            )
+            remedy = f"choose from {ROLES}"
+            raise InvalidSetting("is no role of a column", name="keys", value=role, remedy=remedy)
         if len(names) != n:
             problem = f"has {len(names)} values for {n} episodes"
             raise InvalidSetting(problem, name=role, remedy="give one per episode")

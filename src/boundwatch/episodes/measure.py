@@ -53,9 +53,8 @@ class Measure:
         if self.kind not in KINDS:
             check_choice(self.kind, "kind", KINDS)
         if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
-            raise InvalidSetting(
-                "is no name of a column", name=self.kind, value=self.column, remedy="give one"
-            )
+            problem, remedy = "is no name of a column", "give one"
+            raise InvalidSetting(problem, name=self.kind, value=self.column, remedy=remedy)
         if self.cost_range is not None:
             object.__setattr__(self, "cost_range", check_range(self.cost_range))
         if self.success_values != ():
@@ -104,16 +103,12 @@ class Measure:
         return convert_fields(cls, content, "measure")
 
     def __str__(self) -> str:
-        low, high = self.ends
-        span = shortest(high - low)
-        if self.kind == "success":
-            rule = "cost = 1 - success"
-        elif self.cost_range in (None, (0.0, 1.0)):
-            rule = "cost as given" if self.kind == "cost" else "cost = 1 - reward"
-        elif self.kind == "reward":
-            rule = f"cost = ({shortest(high)} - reward)/{span}"
-        else:
-            rule = f"cost = reading/{span}" if low == 0 else f"cost = (reading - {shortest(low)})/{span}"
+        rule = "cost as given" if self.kind == "cost" else f"cost = 1 - {self.kind}"
+        if self.cost_range not in (None, (0.0, 1.0)):
+            low, high = self.ends
+            reading = "reading" if low == 0 else f"(reading - {shortest(low)})"
+            rule = f"({shortest(high)} - reward)" if self.kind == "reward" else reading
+            rule = f"cost = {rule}/{shortest(high - low)}"
         return rule if self.column is None else f"{rule}, column {self.column}"
 
 
