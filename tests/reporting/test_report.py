@@ -127,7 +127,7 @@ def test_power_is_that_of_the_detector(tail, n):
     noticed = Noticed.by(detector, detector.decide(np.zeros(n)))
     assert noticed.fewest == np.argmax(adverse)
     assert noticed.beyond == pytest.approx(noticed.rate - BINARY.upper)
-    for rate, chance in ((noticed.rate, 0.9), *zip((0.1, 0.5), noticed.chances([0.1, 0.5]), strict=True)):
+    for rate, chance in ((noticed.rate, 0.9), *noticed.curve()[10:60:40]):
         assert binom.pmf(counts, n, rate)[adverse].sum() == pytest.approx(chance)
     text = Page(render_report(detector, np.zeros(n))).text
     assert f"a rise of failures to {wording.percent(noticed.rate, 'up')}" in text

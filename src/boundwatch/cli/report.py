@@ -12,6 +12,7 @@ from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import FamilyTest
 from boundwatch.reporting import families as words
+from boundwatch.reporting import wording
 from boundwatch.reporting.looks import earlier_looks, read_ledger
 
 
@@ -56,10 +57,10 @@ def report(
     page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
     page |= {"source": "; ".join(map(out.describe_source, found.sources))}
     warnings = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))
-    said = words.in_words(found.test, found.finding)
     out.print_warnings(*found.sources)
     if isinstance(found.test, FamilyTest):
         html = render_family_report(found.test, found.costs, warnings=warnings, **page)
+        said = [wording.headline(found.finding, words.member(found.test.family))]
     else:
         if ledger is not None:
             own = found.test.certificate.fingerprint
@@ -68,5 +69,6 @@ def report(
             warnings += earlier_looks(shorter, own, found.costs)
             page["looks"] = [look.describe() for look in looks]
         html = render_report(found.test, found.costs, warnings=warnings, **page)
+        said = [wording.answer(page["finding"]), wording.comparison(found.test.certificate, page["finding"])]
     files.write_text(output, html)
-    print("\n".join([f"Wrote {output}", said.headline, *said.lines]))
+    print("\n".join([f"Wrote {output}", *said]))

@@ -221,7 +221,7 @@ class FixedSampleDetector(ABC):
 
     def __post_init__(self) -> None:
         require_certificate(self.certificate)
-        _choose_tail(self.tail, self.certificate)
+        _ = self.tail_name  # refuses one that does not fit
         if self.margin is not None:
             object.__setattr__(self, "margin", check_margin(self.margin))
 
@@ -236,7 +236,7 @@ class FixedSampleDetector(ABC):
         object.__setattr__(self, name, level)
         return level
 
-    @property
+    @cached_property
     def tail_name(self) -> TailName:
         """The tail in use, asked for or chosen."""
         return _choose_tail(self.tail, self.certificate)

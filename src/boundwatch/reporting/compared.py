@@ -141,22 +141,22 @@ def render_comparison(
     sources: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> str:
-    """Compare costs and return the report as one self-contained HTML page.
-
-    Parameters
-    ----------
-    test
-        A comparison without costs yet.
-    costs_a, costs_b, names
-        The costs of the two policies, and what to call them.
-    sources, warnings
-        Where the costs were read from, and what the readers found fault with.
-    """
+    """Compare costs, by a test that has seen none yet, and return the report as one HTML page."""
     finding = test.update_many(costs_a, costs_b)
     title = comparison_headline(finding, names)
     seen = [f"{name}: {outcome}." for name, outcome in zip(names, _outcomes(finding), strict=True)]
     together = "pairs were" if finding.paired else "trials of each policy were"
     drawn = f"{'Of each task, the' if finding.tasks > 1 else 'The'} {together} independent draws from one"
+    provenance = [
+        ("boundwatch", __version__),
+        (
+            "comparison",
+            f"alpha {finding.alpha:g}, margin {finding.margin:g}, horizon {finding.horizon or 'none'}",
+        ),
+    ]
+    for name, values, source in zip_longest(names, (costs_a, costs_b), sources):
+        provenance.append((f"costs of {name}", f"SHA-256 {costs_digest(check_costs(values))}"))
+        provenance.append((f"source of {name}", source))
     sections = [
         page.heading(title, level=1),
         page.paragraph(" ".join(seen)),
@@ -166,7 +166,7 @@ def render_comparison(
         page.heading("What must be true, and what this does not say"),
         page.bullets(comparison_notes(finding)),
         page.heading("Provenance"),
-        page.rows(_provenance(finding, (costs_a, costs_b), names, sources), code=True),
+        page.rows(provenance, code=True),
         *signature(
             [
                 f"{drawn} distribution of environments.",
@@ -176,15 +176,3 @@ def render_comparison(
         ),
     ]
     return page.page(title, sections)
-
-
-def _provenance(
-    finding: ComparisonFinding, costs: tuple[ArrayLike, ArrayLike], names: Names, sources: Sequence[str]
-) -> Iterator[tuple[str, str]]:
-    yield "boundwatch", __version__
-    settings = f"alpha {finding.alpha:g}, margin {finding.margin:g}, horizon {finding.horizon or 'none'}"
-    yield "comparison", settings
-    for name, values, source in zip_longest(names, costs, sources):
-        yield f"costs of {name}", f"SHA-256 {costs_digest(check_costs(values))}"
-        if source is not None:
-            yield f"source of {name}", source

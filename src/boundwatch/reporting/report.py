@@ -14,7 +14,7 @@ from boundwatch.certificates.provenance import costs_digest
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
-from boundwatch.reporting import drawings, families, page, wording
+from boundwatch.reporting import families, page, svg, wording
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.sensitivity import Noticed, new_interval
 
@@ -168,7 +168,7 @@ def _seen(
     episodes = wording.count(finding.n, "new episode")
     if certificate.binary:
         seen = f"{int(costs.sum())} of {episodes} failed (cost 1)."
-        drawing = drawings.draw_outcomes(certificate, costs, (low, high))
+        drawing = svg.draw_outcomes(certificate, costs, (low, high))
         interval = f"{wording.percent(low, 'down')} to {wording.percent(high, 'up')}"
         caption = f"{_STRIP} The line through the diamond is the interval for the new rate, {interval}."
     else:
@@ -176,7 +176,7 @@ def _seen(
             f"{episodes.capitalize()}; costs from {costs.min():.4g} to {costs.max():.4g}, "
             f"mean {finding.mean_cost:.4f}, median {np.median(costs):.4g}."
         )
-        drawing = drawings.draw_costs(certificate, costs, (low, high))
+        drawing = svg.draw_costs(certificate, costs, (low, high))
         caption = f"{_DOTS}, {wording.floor(low)} to {wording.ceiling(high)}."
     yield page.paragraph(seen)
     yield page.warnings(warnings)
@@ -207,9 +207,8 @@ def _noticed(
         f"probability of at least 90 %{extreme}: a shift of {shift} {since}. Smaller shifts are noticed less "
         "often."
     )
-    costs = np.linspace(0, 1, 101)
     yield page.figure(
-        drawings.draw_power(certificate, costs, noticed.chances(costs)),
+        svg.draw_power(certificate, noticed.curve()),
         f"Chance of the verdict ADVERSE, by the true {what} of {episodes}. "
         "The band is the certified interval, the horizontal line 90 %.",
     )
@@ -259,9 +258,9 @@ def render_family_report(
     for task, found in finding.tasks.items():
         certificate, new = family[task], values[task]
         if certificate.binary:
-            drawing = drawings.draw_outcomes(certificate, new)
+            drawing = svg.draw_outcomes(certificate, new)
         else:
-            drawing = drawings.draw_costs(certificate, new, new_interval(certificate, found, new))
+            drawing = svg.draw_costs(certificate, new, new_interval(certificate, found, new))
         sections.append(page.heading(f"{task}: {found.verdict.name}", level=3))
         sections.append(page.figure(drawing, wording.promise(certificate)[0]))
     sections += [page.heading("Provenance"), page.rows(provenance.items(), code=True)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import bdtrc, betaincinv
 
 from boundwatch.certificates.certificate import Certificate
@@ -58,6 +58,7 @@ class Noticed:
         certified = (certificate.mean_cost or 0.0) if finding.tail == "joint" else certificate.upper
         return cls(n, fewest, rate, rate - certified)
 
-    def chances(self, rates: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of ADVERSE at each expected cost."""
-        return np.asarray(bdtrc(self.fewest - 1, self.n, rates), dtype=np.float64)
+    def curve(self) -> list[tuple[float, float]]:
+        """Return expected costs from 0 to 1, each with the probability of ADVERSE."""
+        rates = np.linspace(0, 1, 101)
+        return list(zip(rates.tolist(), bdtrc(self.fewest - 1, self.n, rates).tolist(), strict=True))

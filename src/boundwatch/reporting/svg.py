@@ -1,24 +1,29 @@
-"""The parts of drawings: SVG that takes its colors from the page's style, light and dark alike, no library.
+"""Drawings: SVG that takes its colors from the page's style, light and dark alike, no library.
 
-Functions return markup and escape the text that they are given; `Frame` is the area between the axes.
+First the parts, which escape the text that they are given, and `Frame`, the area between the axes; then what
+reports draw of them: new costs beside what was certified, and the chance that a shift is noticed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.reporting.page import Html
+from boundwatch.reporting.wording import count, limits
 
 
 def svg(label: str | None, width: float, height: float, parts: Iterable[str], kind: str = "") -> Html:
     """Return a drawing of so many units, with a label for those who cannot see it, or hidden from them."""
-    said = (
-        'aria-hidden="true" focusable="false"'
-        if label is None
-        else f'role="img" aria-label="{escape(label)}"'
-    )
+    said = 'aria-hidden="true" focusable="false"'
+    if label is not None:
+        said = f'role="img" aria-label="{escape(label)}"'
     named = f'class="{kind}" ' if kind else ""
     return Html(f'<svg {named}viewBox="0 0 {width:g} {height:g}" {said}>{"".join(parts)}</svg>')
 
@@ -34,9 +39,8 @@ def text(
 
 def path(kind: str, *steps: str | float, opacity: float = 1) -> str:
     """Return a path of letters and numbers."""
-    way = " ".join(step if isinstance(step, str) else _n(step) for step in steps)
     faint = "" if opacity == 1 else f' opacity="{opacity:.2f}"'
-    return f'<path class="{kind}"{faint} d="{way}"/>'
+    return f'<path class="{kind}"{faint} d="{" ".join(map(_n, steps))}"/>'
 
 
 def diamond(x: float, y: float) -> str:
@@ -57,8 +61,12 @@ def rect(kind: str, x: float, y: float, width: float, height: float) -> str:
 def polyline(kind: str, points: Iterable[tuple[float, float]], *, style: str = "") -> str:
     """Return a line through points."""
     styled = f' style="{style}"' if style else ""
-    places = " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
+    places = " ".join([f"{_n(x)},{_n(y)}" for x, y in points])
     return f'<polyline class="{kind}"{styled} points="{places}"/>'
+
+
+def _n(number: float | str) -> str:
+    return number if isinstance(number, str) else f"{number:.1f}".removesuffix(".0")
 
 
 @dataclass(frozen=True)
@@ -93,20 +101,120 @@ class Frame:
         """Return a horizontal band, the certified one, with its limits."""
         tall = max(self.y(low) - self.y(high), 1)
         area = rect("band", self.left, self.y(high), self.end - self.left, tall)
-        return area + "".join(self.level("limit", share) for share in (low, high))
+        return area + self.level("limit", low) + self.level("limit", high)
 
     def axis(self, ticks: Iterable[tuple[str, float]], label: str = "") -> str:
         """Return the vertical axis: a line and a name for each share, and what they are of."""
-        marks = [
-            self.level("grid", share) + text(self.left - 8, self.y(share) + 4, name, "end")
-            for name, share in ticks
-        ]
-        return "".join(marks) + (text(12, self.y(0.5), label, upright=True) if label else "")
+        marks = text(12, self.y(0.5), label, upright=True) if label else ""
+        for name, share in reversed(list(ticks)):
+            marks = self.level("grid", share) + text(self.left - 8, self.y(share) + 4, name, "end") + marks
+        return marks
 
     def draw(self, label: str, parts: Iterable[str]) -> Html:
         """Return the whole drawing."""
         return svg(label, self.width, self.height, parts)
 
 
-def _n(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0")
+_FRAME = Frame(560, 270, left=58, right=14, top=14, bottom=44)
+_QUARTERS = [(f"{share:g}", share) for share in (0, 0.25, 0.5, 0.75, 1)]
+_FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
+_MOST_DOTS = 1000
+_CELLS, _ROWS = 50, 20  # of a strip: so many per row, until there are more rows than these
+
+
+def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float]) -> Html:
+    """Draw new costs (evenly spaced ones beyond 1000), the certified interval, and that of the new mean."""
+    episodes = replace(_FRAME, right=120)  # the mean has a place of its own beside them
+    n, mean = costs.size, float(costs.mean())
+    shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_DOTS)).round().astype(int)).tolist()
+    radius = 4 if n <= 60 else 2.5 if n <= 300 else 1.5
+    center, below = (episodes.end + _FRAME.end) / 2, _FRAME.height - 26
+    low, high = (_FRAME.y(end) for end in interval)
+    parts = [
+        _FRAME.axis(_QUARTERS, "cost"),
+        _FRAME.band(certificate.lower, certificate.upper),
+        *(circle("dot", episodes.x((i + 0.5) / n), _FRAME.y(costs[i]), radius) for i in shown),
+        *(text(episodes.x((i - 0.5) / n), below, str(i)) for i in _ticks(n)),
+        text(episodes.x(0.5), _FRAME.height - 8, "episode"),
+        path("new", "M", center, low, "V", high, "M", center - 8, low, "h16M", center - 8, high, "h16"),
+        diamond(center, _FRAME.y(mean)),
+        text(center, below, f"mean {mean:.3f}"),
+    ]
+    certified = f"certified expected cost {certificate.lower:.3f} to {certificate.upper:.3f}"
+    return _FRAME.draw(f"Costs of {count(n, 'episode')} with mean {mean:.3f}; {certified}", parts)
+
+
+def draw_outcomes(
+    certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float] | None = None
+) -> Html:
+    """Draw trials as a strip of cells, dark where one failed, and below it the rates of failures."""
+    parts, top = _strip(costs)
+    failed, line = f"{int(costs.sum())} of {costs.size}", top + 18
+    parts += [path("grid", "M", _FRAME.x(tick), top, "v36") for tick in _FIFTHS]
+    parts += [text(_FRAME.x(tick), top + 50, f"{100 * tick:g}") for tick in _FIFTHS]
+    low, high = _FRAME.x(certificate.lower), _FRAME.x(certificate.upper)
+    parts += [rect("band", low, top, high - low, 36)]
+    parts += [path("limit", "M", low, top, "v36"), path("limit", "M", high, top, "v36")]
+    if interval is not None:
+        low, high = _FRAME.x(interval[0]), _FRAME.x(interval[1])
+        parts += [path("new", "M", low, line, "H", high)]
+        parts += [path("new", "M", low, line - 8, "v16"), path("new", "M", high, line - 8, "v16")]
+    parts += [diamond(_FRAME.x(float(costs.mean())), line)]
+    parts += [text(_FRAME.x(0.5), top + 70, f"percent of trials that fail ({failed} failed)")]
+    return svg(f"{failed} trials failed; certified: {limits(certificate)}", _FRAME.width, top + 78, parts)
+
+
+def _strip(costs: NDArray[np.float64]) -> tuple[list[str], float]:
+    """Return one cell per trial with their numbers, and where the drawing goes on below them."""
+    n, columns = costs.size, strip_columns(costs.size)
+    rows = math.ceil(n / columns)
+    width, tall = min((_FRAME.end - _FRAME.left) / columns, 32), 32 if rows == 1 else 14
+    gap = 1.5 if width >= 5 else 0  # without room for gaps, cells touch
+    bottom = _FRAME.top + rows * tall
+    cells: dict[float, list[str]] = {0: [], 1: []}
+    size = f"h{width - gap:.2f}v{tall - gap}h-{width - gap:.2f}z"
+    for i, cost in enumerate(costs.tolist()):
+        cells[cost].append(
+            f"M{_FRAME.left + i % columns * width:.2f} {_FRAME.top + i // columns * tall}{size}"
+        )
+    parts = [
+        text(12, (_FRAME.top + bottom) / 2, "trial", upright=True),
+        f'<path class="succeeded" stroke-width="{0.5 if gap else 0.15}" d="{"".join(cells[0])}"/>',
+        f'<path class="failed" d="{"".join(cells[1])}"/>',
+    ]
+    if rows == 1:
+        parts += [text(_FRAME.left + (i - 0.5) * width, bottom + 14, str(i)) for i in _ticks(n)]
+        return parts, bottom + 26
+    for row in range(0, rows, 1 if rows <= 10 else 5):
+        parts.append(text(_FRAME.left - 8, _FRAME.top + row * tall + 11, str(row * columns + 1), "end"))
+    return parts, bottom + 14
+
+
+def strip_columns(n: int) -> int:
+    """Return how many of n trials a row of the strip has."""
+    return min(n, _CELLS) if n <= _CELLS * _ROWS else math.ceil(n / _ROWS)
+
+
+def draw_power(certificate: Certificate, points: Iterable[tuple[float, float]]) -> Html:
+    """Draw the chance of ADVERSE against the new expected cost, from points on the curve."""
+    low, high, tall = _FRAME.x(certificate.lower), _FRAME.x(certificate.upper), _FRAME.y(0) - _FRAME.top
+    what = "share of new trials that fail" if certificate.binary else "expected cost of new episodes"
+    parts = [
+        _FRAME.axis(_QUARTERS, "chance of ADVERSE"),
+        *[text(_FRAME.x(tick), _FRAME.height - 26, f"{tick:g}") for tick in _FIFTHS],
+        text(_FRAME.x(0.5), _FRAME.height - 8, what),
+        rect("band", low, _FRAME.top, high - low, tall),
+        path("limit", "M", high, _FRAME.top, "v", tall),
+        _FRAME.level("axis", 0.9),
+        text(_FRAME.left + 4, _FRAME.y(0.9) + 14, "90 %", "start"),
+        polyline("curve", [(_FRAME.x(cost), _FRAME.y(chance)) for cost, chance in points]),
+    ]
+    certified = f"certified expected cost {certificate.lower:.3f} to {certificate.upper:.3f}"
+    return _FRAME.draw(f"Chance of the verdict ADVERSE by expected cost; {certified}", parts)
+
+
+def _ticks(n: int) -> list[int]:
+    """Return numbers of episodes for the axis: the first, and at most six round ones."""
+    power = 10 ** math.floor(math.log10(n / 6)) if n > 6 else 1
+    step = next(size for size in (power, 2 * power, 5 * power, 10 * power) if 6 * size >= n)
+    return sorted({1, *range(step, n + 1, step)})
