@@ -15,13 +15,13 @@ import typer
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.reading import Reading, arriving
 from boundwatch.episodes.episodes import binary_note, looks_binary
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place
 from boundwatch.reporting import wording
-from boundwatch.watching.sources import is_pipe, name_of, open_lines
-from boundwatch.watching.trials import Trial, read_on, refuse_document, trials_of
+from boundwatch.watching.sources import is_pipe, name_of
+from boundwatch.watching.trials import Trial, trials_of
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,11 @@ Read = Iterator[tuple[Trial, Measure, bool]]
 """Trials, how they are measured, and whether nothing is between success and failure."""
 
 
-def _read_lines(stream: str, reading: Reading, follow: bool) -> Read:
+def _read_lines(stream: str, reading: Reading, wait: bool) -> Read:
     reader = reading.read_lines(stream, reading.design(), "--follow or a pipe", "where")
-    refuse_document(stream, reader)
-    for found in read_on(open_lines(stream, follow=follow), reader):
-        if isinstance(found, str):
-            out.warn(f"note: {reader.source}: {found}")
-        elif found is not None:
-            yield found, reader.measures[""], reader.says_yes_or_no
+    for trial in arriving(stream, reader, wait=wait):
+        if trial is not None:
+            yield trial, reader.measures[""], reader.says_yes_or_no
 
 
 def _read_whole(stream: str, reading: Reading) -> Read:

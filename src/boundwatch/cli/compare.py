@@ -16,16 +16,16 @@ from boundwatch._support import files
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import EXIT_WORSE
 from boundwatch.cli.options import AT_LEAST_1, refuse_if
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.reading import Reading, arriving
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
 from boundwatch.comparison.following import Arrival, Arrivals, Following
 from boundwatch.comparison.turns import align, tasks_of
 from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.reporting import compared as words
-from boundwatch.watching.sources import open_lines
-from boundwatch.watching.trials import TrialReader, read_on, refuse_document
+from boundwatch.watching.trials import TrialReader
 
 
 @command(
@@ -219,11 +219,11 @@ def _follow(
 ) -> dict[str, Episodes]:
     """Read both files as they grow, print a line per look, and return them once answered or stopped."""
     reading.refuse_several()
-    readers = []
+    both = []
     for path in paths:
-        readers.append(reading.read_lines(path, reading.design(), "--follow", *ANSWERS, binary=binary))
-        refuse_document(path, readers[-1])
-    a, b = (_arrivals(path, reader, binary=binary) for path, reader in zip(paths, readers, strict=True))
+        reader = reading.read_lines(path, reading.design(), "--follow", *ANSWERS, binary=binary)
+        both.append(Arrivals(path, _arriving(path, reader), partial(_measure, reader), binary))
+    a, b = both
     following = Following(a, b, lambda binary: build(binary=binary, tasks=tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
         while not following.over:
@@ -232,17 +232,14 @@ def _follow(
     return dict(zip(_names(paths), following.evaluations(), strict=True))
 
 
-def _arrivals(path: str, reader: TrialReader, *, binary: bool) -> Arrivals:
-    """Return the trials of a file as its lines are written."""
+def _arriving(path: str, reader: TrialReader) -> Iterator[Arrival | None]:
+    """Yield the trials of a file as its lines are written."""
+    for trial in arriving(path, reader, wait=True):
+        yield None if trial is None else Arrival(trial.number, trial.costs[0], trial.stratum)
 
-    def trials() -> Iterator[Arrival | None]:
-        for found in read_on(open_lines(path, follow=True), reader):
-            if isinstance(found, str):
-                out.warn(f"note: {path}: {found}")
-            else:
-                yield None if found is None else Arrival(found.number, found.costs[0], found.stratum)
 
-    return Arrivals(path, trials(), lambda: reader.measures[""], binary)
+def _measure(reader: TrialReader) -> Measure:
+    return reader.measures[""]
 
 
 def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:

@@ -95,18 +95,17 @@ def plan(
     seed SEED: Seed of the simulation that --costs needs.
     plot FILE: Draw power against trials; .png, .svg or .pdf.
     """
+    given = locals() | {"correlation": correlation or None, "seed": seed or None}  # 0 is the usual one
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)
     if costs is None:
         reading.refuse_without_costs()
-    given: dict[str, Any] = {"cost": cost, "costs": costs, "new_cost": new_cost, "lab_trials": lab_trials}
-    given |= {"margin": margin, "alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "n": n}
-    given |= {"paired": paired, "correlation": correlation or None, "horizon": horizon, "alpha": alpha}
-    given |= {"seed": seed or None, "certificate": certificate}
     without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
     question = without if compare is None else "--compare"
-    others = {name: value for name, value in given.items() if name not in _OPTIONS[question]}
-    refuse(others, f"does not go with {question}; leave it out")
+    others = set().union(*_OPTIONS.values()) - _OPTIONS[question]
+    refuse(
+        {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
+    )
     answer: Plan | TrialPlan | ComparisonPlan
     episodes: Episodes | None = None
     if compare is not None:
@@ -114,8 +113,10 @@ def plan(
         pairs: dict[str, Any] = {"paired": paired, "correlation": correlation, "horizon": horizon}
         answer = plan_comparison(cost_a=compare[0], cost_b=compare[1], alpha=level, **pairs)
     elif certificate is None:
-        booked = {"lab_trials": lab_trials, "margin": margin, "alpha": alpha_adverse}
-        answer = _before_a_certificate(cost, new_cost, n or [], booked)
+        if cost is None or new_cost is None or len(n or []) > 1:
+            raise typer.BadParameter("without a CERTIFICATE give --cost and --new-cost, and at most one -n")
+        booked: dict[str, Any] = {"lab_trials": lab_trials, "trials": n[0] if n else None, "margin": margin}
+        answer = plan_trials(cost=cost, new_cost=new_cost, alpha=alpha_adverse, **booked)
     else:
         if (cost is None) == (costs is None):
             raise typer.BadParameter("give either --cost or --costs")
@@ -128,32 +129,26 @@ def plan(
         del wrong[f"alpha_{answer.verdict.value}"]
         alone = f"give --alpha-{answer.verdict.value} alone"
         refuse(wrong, f"is of no use: {answer.cost:g} would be {answer.verdict.name}; {alone}")
-    if episodes is not None:
-        out.print_warnings(episodes)
+    _print_answer(answer, episodes, plot, as_json=as_json)
+
+
+def _print_answer(
+    answer: Plan | TrialPlan | ComparisonPlan, episodes: Episodes | None, plot: Path | None, *, as_json: bool
+) -> None:
+    read = () if episodes is None else (episodes,)
+    out.print_warnings(*read)
     if plot is not None:
-        _draw(answer, plot)
+        from boundwatch.reporting import plots
+
+        draw: dict[type, Callable[[Any], Any]] = {Plan: plots.plot_plan, TrialPlan: plots.plot_trials}
+        plots.save_figure(draw.get(type(answer), plots.plot_comparison_plan)(answer), plot)
     if as_json:
-        out.print_json(answer.to_dict() | ({} if episodes is None else out.source_fields(episodes)))
+        out.print_json(answer.to_dict() | (out.source_fields(*read) if read else {}))
         return
     show: dict[type, Callable[[Any], None]] = {Plan: _print_plan, TrialPlan: _print_trials}
     show.get(type(answer), _print_comparison)(answer)
-    if episodes is not None:
-        print(f"\n  costs: {out.describe_source(episodes)}")
-
-
-def _before_a_certificate(
-    cost: float | None, new_cost: float | None, trials: list[int], booked: dict[str, Any]
-) -> TrialPlan:
-    if cost is None or new_cost is None or len(trials) > 1:
-        raise typer.BadParameter("without a CERTIFICATE give --cost and --new-cost, and at most one -n")
-    return plan_trials(cost=cost, new_cost=new_cost, trials=trials[0] if trials else None, **booked)
-
-
-def _draw(answer: Plan | TrialPlan | ComparisonPlan, path: Path) -> None:
-    from boundwatch.reporting import plots
-
-    draw: dict[type, Callable[[Any], Any]] = {Plan: plots.plot_plan, TrialPlan: plots.plot_trials}
-    plots.save_figure(draw.get(type(answer), plots.plot_comparison_plan)(answer), path)
+    for each in read:
+        print(f"\n  costs: {out.describe_source(each)}")
 
 
 def _print_comparison(answer: ComparisonPlan) -> None:
@@ -181,24 +176,23 @@ def _print_comparison(answer: ComparisonPlan) -> None:
 def _print_trials(answer: TrialPlan) -> None:
     print("\n".join(textwrap.wrap(answer.recommendation, 100)) + "\n")
     print(f"  {'one look, power of':<22}{'in the lab':>12}{'at the site':>13}{'in all':>9}")
+    notes = ["Exact for costs of 0 and 1; other costs of these means usually need fewer trials."]
     for power, booking in answer.bookings.items():
-        cells = ("-", "-", "-")
+        lab = site = both = "-"
         if booking is not None:
             about = "" if booking.exact else "~"
-            cells = (f"{booking.lab:,}", f"{about}{booking.site:,}", f"{about}{booking.lab + booking.site:,}")
-        print(f"  {f'{100 * power:.0f} %':<22}{cells[0]:>12}{cells[1]:>13}{cells[2]:>9}")
-    notes = ["Exact for costs of 0 and 1; other costs of these means usually need fewer trials."]
-    if any(booking is not None and not booking.exact for booking in answer.bookings.values()):
-        notes = ["~: normal approximation, as there are too many trials to enumerate."]
+            lab, site = f"{booking.lab:,}", f"{about}{booking.site:,}"
+            both = f"{about}{booking.lab + booking.site:,}"
+            if not booking.exact:
+                notes = ["~: normal approximation, as there are too many trials to enumerate."]
+        print(f"  {f'{100 * power:.0f} %':<22}{lab:>12}{site:>13}{both:>9}")
     if answer.watch_mean is not None:
         best, within = answer.recommended, ""
-        lab, site = answer.lab_trials or (best and best.lab), answer.site_trials or (best and best.site)
+        trials, new = answer.lab_trials or (best and best.lab), answer.site_trials or (best and best.site)
         if answer.watch_power is not None:
-            within = f", within {site:,} with probability {100 * answer.watch_power:.0f} %"
-        print(
-            f"\n  watch, read after every trial: with {lab:,} in the lab it alarms after "
-            f"{answer.watch_mean:.1f} trials on average{within}"
-        )
+            within = f", within {new:,} with probability {100 * answer.watch_power:.0f} %"
+        after = f"it alarms after {answer.watch_mean:.1f} trials on average{within}"
+        print(f"\n  watch, read after every trial: with {trials:,} in the lab {after}")
         notes.append("watch: averages count runs of at most 1,000 trials.")
     out.print_section("Note", notes, bullet="- ")
 

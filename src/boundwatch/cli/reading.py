@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import typer
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load, no_certificate
+from boundwatch.cli import output as out
 from boundwatch.cli.options import refuse
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes.cells import normal
@@ -29,8 +30,8 @@ from boundwatch.errors import (
 )
 from boundwatch.readers import Format, read_costs
 from boundwatch.readers.opening import MAGIC
-from boundwatch.watching.sources import is_pipe, name_of
-from boundwatch.watching.trials import TrialReader, declare
+from boundwatch.watching.sources import is_pipe, name_of, open_lines
+from boundwatch.watching.trials import Trial, TrialReader, declare, read_on, refuse_document
 
 METRIC = "metric"
 """What the certificates of several columns are of: a family whose members are metrics."""
@@ -204,7 +205,9 @@ class Reading:
             success_values=tuple(self.success_values or ()),
             certified=others.pop("certified", None),
         )
-        return TrialReader(declared, name_of(stream), answers=() if self.as_is else answers, **others)
+        reader = TrialReader(declared, name_of(stream), answers=() if self.as_is else answers, **others)
+        refuse_document(stream, reader)
+        return reader
 
     def of_metrics(self, family: CertificateFamily) -> Reading:
         """Return the same with the columns, range and words of certificates of several, unless given."""
@@ -235,6 +238,15 @@ class Reading:
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""
         refuse(vars(self) | others, "goes with --costs; give them, or leave it out")
+
+
+def arriving(stream: str, reader: TrialReader, *, wait: bool) -> Iterator[Trial | None]:
+    """Yield the trials of a stream, None whenever there is nothing new; say what is noticed about lines."""
+    for found in read_on(open_lines(stream, follow=wait), reader):
+        if isinstance(found, str):
+            out.warn(f"note: {reader.source}: {found}")
+        else:
+            yield found
 
 
 def is_of_metrics(family: CertificateFamily) -> bool:

@@ -47,40 +47,36 @@ def show(
             raise InvalidSetting(f"holds {held}", where=Place(str(certificate)), remedy=remedy)
         loaded = loaded[task]
     if under_shift is not None and isinstance(loaded, CertificateFamily):
-        raise InvalidSetting(
-            "holds several tasks",
-            where=Place(str(certificate)),
-            remedy=("name one with ", Argument("task"), " for ", Argument("under_shift")),
-        )
+        which = ("name one with ", Argument("task"), " for ", Argument("under_shift"))
+        raise InvalidSetting("holds several tasks", where=Place(str(certificate)), remedy=which)
     if output is not None:
         loaded.save(output)
-    if as_json:
-        out.print_json(loaded.to_dict() | _derived(loaded, under_shift))
-        return
-    if isinstance(loaded, CertificateFamily):
+    if isinstance(loaded, Certificate):
+        _show_one(loaded, f"{certificate}{'' if task is None else f', {task}'}", under_shift, as_json=as_json)
+    elif as_json:
+        out.print_json(loaded.to_dict())
+    else:
         print(f"Certificates {certificate}")
         measured = filter(None, dict.fromkeys(each.measure for each in loaded.values()))
         out.print_promise(loaded, map("How costs were measured: {}.".format, measured))
         _print_limits(next(iter(loaded.values())), "They hold if", "They are not")
+
+
+def _show_one(loaded: Certificate, name: str, under_shift: float | None, *, as_json: bool) -> None:
+    if as_json:
+        content: dict[str, Any] = {"fingerprint": loaded.fingerprint}
+        content |= {"vacuous_upper": loaded.upper >= 1, "vacuous_lower": loaded.lower <= 0}
+        if under_shift is not None:
+            kl, tv = loaded.under_shift(kl=under_shift), loaded.under_shift(tv=min(under_shift, 1))
+            content["under_shift"] = {"distance": under_shift, "kl": kl, "tv": tv}
+        out.print_json(loaded.to_dict() | content)
         return
-    print(f"Certificate {certificate}{'' if task is None else f', {task}'}")
+    print(f"Certificate {name}")
     out.print_promise(loaded)
     if under_shift is not None:
         out.print_section("If the world shifts", wording.under_shift(loaded, under_shift))
     _print_limits(loaded, "It holds if", "It is not")
     _print_provenance(loaded)
-
-
-def _derived(loaded: Certificate | CertificateFamily, under_shift: float | None) -> dict[str, Any]:
-    """Return what follows from a certificate, for JSON."""
-    if isinstance(loaded, CertificateFamily):
-        return {}
-    vacuous = {"vacuous_upper": loaded.upper >= 1, "vacuous_lower": loaded.lower <= 0}
-    content: dict[str, Any] = {"fingerprint": loaded.fingerprint} | vacuous
-    if under_shift is not None:
-        worst = {"kl": loaded.under_shift(kl=under_shift), "tv": loaded.under_shift(tv=min(under_shift, 1))}
-        content |= {"under_shift": {"distance": under_shift} | worst}
-    return content
 
 
 def _print_limits(loaded: Certificate, holds: str, is_not: str) -> None:

@@ -26,7 +26,7 @@ from boundwatch.watching.alarms import Alarms, check_command, run_command
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import Trial, WithPredictions, refuse_document, trials_of
+from boundwatch.watching.trials import Trial, WithPredictions, trials_of
 from boundwatch.watching.watch import Watch, build_detectors
 
 
@@ -139,7 +139,6 @@ def watch(
             until_alarm=until_alarm,
         )
         if reader is not None:
-            refuse_document(stream, reader)
             resume(session, levels)
             printing.say_where(session)
             found = session.run(session.open(stream, follow=follow))
