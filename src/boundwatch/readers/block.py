@@ -68,7 +68,7 @@ class Table:
     blocks: Iterator[Block]
     episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
     strata: str | None = None  # the column of the tasks, where the format runs a fixed set of them
-    located: Mapping[str, str] = field(default_factory=dict)  # names in the file, by those declared
+    located: Mapping[str, str] | None = None  # names in the file, by those declared
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notation: Notation = field(default_factory=Notation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
 import stat
 import sys
@@ -13,12 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import IO
 
 from boundwatch._support.files import open_binary
 from boundwatch._support.text import printable
-from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, MissingFile, Place, Refusal
+from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, Place, Refusal
 from boundwatch.readers.block import Format, damaged, too_large
 from boundwatch.readers.text import LONGEST_LINE, long_line
 
@@ -69,17 +69,10 @@ def open_source(path: str) -> Iterator[Source]:
             raise InvalidSetting("cannot be read", where=where, remedy=remedy)
         yield Source(sys.stdin.buffer, "standard input", seekable=False)
         return
-    try:
-        kind = Path(path).stat().st_mode
-    except (OSError, ValueError):
-        kind = stat.S_IFREG  # opening it says why it cannot be
-    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or path == "/dev/null"):
-        raise InvalidSetting("is no file", where=Place(path), remedy="name a file, or a folder of one")
-    try:
-        file = open_binary(path)
-    except MissingFile:
-        raise MissingFile("no such file", where=Place(path), remedy="check the path") from None
-    with file:
+    with open_binary(path) as file:
+        kind = os.fstat(file.fileno()).st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or path == "/dev/null"):
+            raise InvalidSetting("is no file", where=Place(path), remedy="name a file, or a folder of one")
         yield Source(file, path, seekable=file.seekable())
 
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from boundwatch._support.validation import check_choice, check_flag
+from boundwatch._support.validation import check_choice
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.declared import Declared, one_value
@@ -112,8 +112,6 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     >>> read.costs, read.binary, str(read.measure)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
-    allow_own, as_is = check_flag(allow_own, "allow_own"), check_flag(as_is, "as_is")
-    binary = None if binary is None else check_flag(binary, "binary")
     known = [] if certificate is None else _certificates(certificate)
     given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
     given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where}
@@ -140,10 +138,12 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
             if value is not None and table.file_format != owner:
                 remedy = f"leave it out: this is {table.file_format}"
                 raise InvalidSetting(f"goes with {owner}", name=name, value=value, remedy=remedy)
-        table.located = table.located or declared.locate(table.names)
-        if table.strata is not None and "strata" in declared.answers:
-            declared = _with_own_strata(table, declared, table.strata)
-        episodes = _episodes(table, declared, binary, judged=bool(known))
+        located = declared.locate(table.names) if table.located is None else dict(table.located)
+        own = table.strata if "strata" in declared.answers else None
+        if own is not None and declared.design.strata is None and own in declared.asked(table.names):
+            located[own] = own  # the tasks that the format names itself, where they are asked for
+            declared = dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
+        episodes = _episodes(table, declared, located, binary, judged=bool(known))
     return episodes if certificate is None else compared(episodes, certificate, allow_own=allow_own)
 
 
@@ -194,41 +194,33 @@ def _open(
 
 
 def _text(text: TextRows, parts: Iterator[bytes]) -> Table:
-    first: list[Block] = []
-    while text.rows is None and (part := next(parts, None)) is not None:
-        first += text.feed(part)
-    if (rows := text.rows) is None:
-        text.end()  # says why
+    blocks = chain.from_iterable(map(text.feed, parts))
+    first, rows = next(blocks, None), text.rows
+    if first is None or rows is None:
+        text.end()  # may know more
         raise empty(text.source)
     listed = rows.names if rows.named or len(rows.names) > 1 or text.file_format == "jsonl" else ()
     table = Table(text.source, text.file_format, listed, rows.measure, iter(()))
     table.located, table.notation = rows.located, rows.notation
 
-    def blocks() -> Iterator[Block]:
-        yield from first
-        for part in parts:
-            yield from text.feed(part)
+    def to_the_end() -> Iterator[Block]:
+        yield first
+        yield from blocks
         text.end()
         table.notes += text.notes
 
-    table.blocks = blocks()
+    table.blocks = to_the_end()
     return table
 
 
-def _with_own_strata(table: Table, declared: Declared, own: str) -> Declared:
-    """Return what was declared with the tasks that the format names itself, where they are asked for."""
-    if declared.design.strata is not None or own not in declared.asked(table.names):
-        return declared
-    table.located = {**table.located, own: own}
-    return dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
-
-
-def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: bool) -> Episodes:
+def _episodes(
+    table: Table, declared: Declared, located: Mapping[str, str], binary: bool | None, *, judged: bool
+) -> Episodes:
     """Take all blocks: an episode is a row, or several rows that are its steps."""
-    design, located = declared.design, table.located
+    design = declared.design
     roles = {role: located[column] for role in _ROLES if (column := getattr(design, role)) is not None}
     pair = {f"pair {place}": located[column] for place, column in enumerate(design.pair_by)}
-    blocks = _kept(table, declared)
+    blocks = _kept(table, declared, {located[column]: value for column, value in design.where.items()})
     episode = design.episode or table.episode
     if episode is None:
         found = _rows(blocks, table, roles | pair, binary=bool(binary))
@@ -264,10 +256,9 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
     )
 
 
-def _kept(table: Table, declared: Declared) -> Iterator[Block]:
+def _kept(table: Table, declared: Declared, where: Mapping[str, str]) -> Iterator[Block]:
     """Yield the rows to read; refuse too many, and a second value of a column that is asked about."""
-    where = {table.located[column]: value for column, value in declared.design.where.items()}
-    known, rows = dict.fromkeys(declared.asked(table.names), ""), 0
+    known, rows = dict.fromkeys(declared.asked(table.names) if declared.answers else (), ""), 0
     for block in table.blocks:
         rows += len(block.numbers)
         if rows > _MOST_ROWS:
