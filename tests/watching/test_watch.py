@@ -15,6 +15,7 @@ from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, S
 from boundwatch.readers.lines import LineSplitter
 from boundwatch.watching.alarms import Alarms
 from boundwatch.watching.resuming import resume
+from boundwatch.watching.sources import is_pipe
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader, declare
 from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
@@ -418,3 +419,9 @@ def test_malformed_lines_after_the_last_one_counted_are_skipped_once(tmp_path):
     session = again(session, number="n", lenient=True)
     assert costs(run(session, f"x {last} {gap} y")) == [0.5, 0.5]
     assert (session.skipped, session.episodes) == (2, 3)
+
+
+def test_a_device_is_neither_a_pipe_nor_a_file():
+    assert not is_pipe("no/such/file")
+    with pytest.raises(InvalidSetting, match="/dev/zero: is a device, not a file"):
+        is_pipe("/dev/zero")

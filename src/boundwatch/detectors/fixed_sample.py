@@ -23,6 +23,7 @@ from boundwatch._support.validation import check_choice, check_level, check_marg
 from boundwatch.bounds.bets import SMALLEST_BOUND
 from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
+from boundwatch.bounds.joint_side import JointSide
 from boundwatch.bounds.rate_difference import (
     fewest_that_differ,
     rate_difference_lower,
@@ -30,7 +31,7 @@ from boundwatch.bounds.rate_difference import (
 )
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs
-from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, JointSide, counts_of, reference_of, sides_of
+from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, counts_of, reference_of, sides_of
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]

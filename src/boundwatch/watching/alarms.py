@@ -22,16 +22,7 @@ OnAlarm = Callable[[dict[str, Any]], None]
 
 
 def check_command(command: str) -> list[str]:
-    """Return the program and its arguments; refuse a program that is not there.
-
-    Examples
-    --------
-    >>> check_command("grep -q 'not worse'")
-    ['grep', '-q', 'not worse']
-    >>> check_command("gerp -q adverse")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: on_alarm = 'gerp -q adverse' cannot be started, 'gerp' is not ...
-    """
+    """Return the program and its arguments; refuse a program that is not there."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -86,13 +77,7 @@ def _refusal(command: str, problem: str, remedy: str) -> InvalidSetting:
 
 
 class Alarms:
-    """Tells a program of every verdict that changes, until it was told.
-
-    Parameters
-    ----------
-    tell
-        Called with an alarm; None tells nobody.
-    """
+    """Tells a program of every verdict that changes, until it was told; without a program, nobody."""
 
     def __init__(self, tell: OnAlarm | None) -> None:
         self.tell = tell

@@ -14,8 +14,8 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,16 +38,7 @@ def name_of(path: str) -> str:
 
 
 def is_pipe(path: str) -> bool:
-    """Return whether a stream cannot be read twice; refuse what is neither a pipe nor a file.
-
-    Examples
-    --------
-    >>> is_pipe("no/such/file")
-    False
-    >>> is_pipe("/dev/zero")
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: /dev/zero: is a device, not a file; name a file, or - for ...
-    """
+    """Return whether a stream cannot be read twice; refuse what is neither a pipe nor a file."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode if path == "-" else Path(path).stat().st_mode
     except (OSError, AttributeError, ValueError):
@@ -56,9 +47,8 @@ def is_pipe(path: str) -> bool:
         raise _unreadable(path)
     is_terminal = path in ("-", "/dev/tty") or (path == "/dev/stdin" and os.isatty(0))
     if (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not is_terminal:
-        raise InvalidSetting(
-            "is a device, not a file", where=Place(path), remedy="name a file, or - for standard input"
-        )
+        remedy = "name a file, or - for standard input"
+        raise InvalidSetting("is a device, not a file", where=Place(path), remedy=remedy)
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
@@ -72,45 +62,34 @@ def open_lines(
     """
     if not is_pipe(path):
         return GrowingFile("/dev/stdin" if path == "-" else path, position, follow=follow)
-    lines = _pipe_lines(path)
-    return _beyond(lines, position or Position(), path) if replayed else lines
+    return _pipe_lines(path, position or Position() if replayed else Position())
 
 
-def _pipe_lines(path: str) -> Generator[Batch, None, None]:
-    with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
-        yield from pipe_lines(stream.fileno(), name_of(path))
-
-
-def _beyond(batches: Generator[Batch, None, None], known: Position, path: str) -> Iterator[Batch]:
-    """Yield the lines of a stream that come after those that were counted, if it begins with these."""
+def _pipe_lines(path: str, known: Position) -> Iterator[Batch]:
+    """Yield the lines of a pipe after those that are known, if it begins with these."""
     reached = known.lines == 0
-    with closing(batches):
-        for batch in batches:
+    with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
+        for batch in pipe_lines(stream.fileno(), name_of(path)):
             passed = sum(line.number <= known.lines for line in batch.lines)
             if passed and batch.lines[passed - 1].number == known.lines:
                 reached = True
                 if batch.position(passed).digest != known.digest:
                     raise _other(f"its first {known.lines} lines are not those that were counted", path)
             if reached or not batch.lines:
-                yield _after(batch, passed)
+                yield _after(batch, passed) if passed else batch
     if not reached:
         raise _other(f"ended before line {known.lines}, the last one counted", path)
 
 
 def _after(batch: Batch, passed: int) -> Batch:
-    if passed == 0:
-        return batch
     before = batch.before.copy()
     before.update(b"".join(line.raw + b"\n" for line in batch.lines[:passed]))
     return replace(batch, lines=batch.lines[passed:], start=batch.position(passed), before=before)
 
 
 def _other(problem: str, path: str) -> InvalidSetting:
-    return InvalidSetting(
-        problem,
-        where=Place(name_of(path)),
-        remedy="send the same stream again from its first line, or start a new state",
-    )
+    remedy = "send the same stream again from its first line, or start a new state"
+    return InvalidSetting(problem, where=Place(name_of(path)), remedy=remedy)
 
 
 class KeptPipe:
