@@ -158,18 +158,3 @@ def sides_against(
     if margin is not None:
         sides.append(JointSide(high, stream, mirrored=True, margin=-margin, level=levels[1]))
     return sides
-
-
-def joint_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
-    """Return a p-value from an e-value and an alarm that is rarer than `level` but does not follow from it.
-
-    A p-value of a or less means an e-value of 1/a or more if a is below the level, else an alarm
-    or an e-value of 1/(a - level): under the hypothesis either has a probability of at most a.
-    """
-    inverse = math.exp(-max(log_e_value, 0.0))
-    return min(level, inverse) if reached else min(level + inverse, 1.0)
-
-
-def cost_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
-    """Return 1 over an e-value, or the level once an e-value has reached it."""
-    return min(math.exp(-max(log_e_value, 0.0)), level if reached else 1.0)

@@ -17,11 +17,11 @@ from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.cost_grid import STEPS, CostGrid
-from boundwatch.bounds.joint_side import joint_p_value
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors.evidence import bounded_exp
+from boundwatch.detectors.joint import joint_p_value
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, SchemaMismatch
 
 _SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks")

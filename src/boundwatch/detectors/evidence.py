@@ -23,12 +23,20 @@ from numpy.typing import NDArray
 from boundwatch.bounds.bets import Array, Bets, Counts, Wealth, bet_bounds, clamp_bound, log_sums
 from boundwatch.bounds.cost_grid import STEPS, add_costs, grid_points, largest_refuted
 from boundwatch.bounds.joint_region import alarm_line
-from boundwatch.bounds.joint_side import JointSide, cost_p_value, joint_p_value
+from boundwatch.bounds.joint_side import JointSide
 from boundwatch.bounds.rows import Rows, Where, numbers
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import saving
 from boundwatch.detectors.base import Finding
-from boundwatch.detectors.joint import Pair, counts_of, is_joint, joint_levels, sides_of
+from boundwatch.detectors.joint import (
+    Pair,
+    cost_p_value,
+    counts_of,
+    is_joint,
+    joint_levels,
+    joint_p_value,
+    sides_of,
+)
 from boundwatch.detectors.mixture import Mark
 
 Flags = NDArray[np.bool_]

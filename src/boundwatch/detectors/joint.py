@@ -8,6 +8,7 @@ reaches one over the level.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from boundwatch.bounds.joint_evidence import Reference
@@ -73,3 +74,18 @@ def sides_of(certificate: Certificate, levels: Pair, margin: float | None) -> li
     record = reference_of(certificate)
     assert record is not None  # noqa: S101  (asked before, where joint evidence was chosen)
     return sides_against(_references(record), levels, margin, binary=certificate.binary)
+
+
+def joint_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
+    """Return a p-value from an e-value and an alarm that is rarer than `level` but does not follow from it.
+
+    A p-value of a or less means an e-value of 1/a or more if a is below the level, else an alarm
+    or an e-value of 1/(a - level): under the hypothesis either has a probability of at most a.
+    """
+    inverse = math.exp(-max(log_e_value, 0.0))
+    return min(level, inverse) if reached else min(level + inverse, 1.0)
+
+
+def cost_p_value(log_e_value: float, level: float, *, reached: bool) -> float:
+    """Return 1 over an e-value, or the level once an e-value has reached it."""
+    return min(math.exp(-max(log_e_value, 0.0)), level if reached else 1.0)
