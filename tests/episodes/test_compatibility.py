@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import boundwatch as bw
 from boundwatch.certificates.record import MOST_POINTS
-from boundwatch.episodes.compatibility import Likeness, by_chance, is_time_to_look, measured_otherwise
+from boundwatch.episodes.compatibility import Likeness, is_time_to_look, measured_otherwise
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
@@ -52,16 +52,6 @@ def test_a_stream_says_what_its_file_says_wherever_it_is_cut_or_continued(digits
     whole = Likeness(certificate, COST).take(new, look=False)
     assert [(doubt.kind, doubt.n) for doubt in said] == [(doubt.kind, doubt.n) for doubt in whole]
     assert ("own" in kinds(said)) == (new[:6] == lab)
-
-
-def test_what_is_called_no_chance_seldom_is_one():
-    """Exactly: the probability that independent trials repeat a sequence, whatever their rate."""
-    for n in range(1, 14):
-        for failures in range(n + 1):
-            costs = np.repeat([1.0, 0.0], [failures, n - failures])
-            rate = failures / n
-            if not by_chance(costs):
-                assert rate**failures * (1 - rate) ** (n - failures) <= 0.001
 
 
 def share(certificate, costs):

@@ -60,17 +60,15 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
 
 
 def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> str:
-    names = [each.title for each in book.worksheets]
+    names = [str(each.title) for each in book.worksheets]
     where = Place(source)
     if sheet is not None:
-        found = [name for name in names if name == sheet]
-        found = found or [name for name in names if name.casefold() == sheet.casefold()]
-        if not found and sheet.isdigit() and 1 <= int(sheet) <= len(names):
-            found = [names[int(sheet) - 1]]
-        if not found:
+        numbered = {str(number): name for number, name in enumerate(names, start=1)}
+        known = numbered | {name.casefold(): name for name in names}  # Excel has no two that differ by case
+        if sheet.casefold() not in known:
             listed = f"choose one of {', '.join(map(repr, names))}"
             raise InvalidSetting("is no sheet of it", where=where, name="sheet", value=sheet, remedy=listed)
-        return str(found[0])
+        return known[sheet.casefold()]
     heads = {name: [cells for _, cells in islice(_rows(book[name]), _LOOKED_AT)] for name in names}
     filled = [name for name in names if any(cell is not None for cells in heads[name] for cell in cells)]
     fitting = [
@@ -84,7 +82,7 @@ def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> st
         problem = f"{len(fitting) or len(filled)} of its sheets could be meant"
         remedy = ("choose one with ", Argument("sheet"), f": {', '.join(map(repr, fitting or filled))}")
         raise InvalidSetting(problem, where=where, remedy=remedy)
-    return str((fitting or filled)[0])
+    return (fitting or filled)[0]
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:

@@ -44,9 +44,8 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
-        raise InvalidCost(
-            "is not valid JSON", where=Place(source, "line", line), remedy="it was cut short: fetch it again"
-        ) from error
+        where, remedy = Place(source, "line", line), "it was cut short: fetch it again"
+        raise InvalidCost("is not valid JSON", where=where, remedy=remedy) from error
     key = "per_task" if isinstance(content, dict) and "per_task" in content else "per_episode"
     entries = content.get(key) if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries or not all(isinstance(e, dict) for e in entries):
@@ -206,9 +205,8 @@ def _same_start(files: dict[str, Any]) -> Iterator[str]:
     """Warn when all that was observed (images apart) at the start of each episode is the same."""
     starts: dict[Any, Any] = {}
     for path, file in files.items():
-        observed = [
-            f.name for f in file.schema_arrow if f.name.startswith("observation.") and _numeric(f.type)
-        ]
+        fields = [field for field in file.schema_arrow if field.name.startswith("observation.")]
+        observed = [field.name for field in fields if _numeric(field.type)]
         for cells in parquet.parts(file, ["episode_index", *observed], path) if observed else []:
             episodes, first = np.unique(cells["episode_index"], return_index=True)
             for episode, row in zip(episodes.tolist(), first.tolist(), strict=True):

@@ -128,9 +128,8 @@ def _messages(file: IO[bytes], topic: str, source: str) -> Iterator[dict[str, An
     except (BoundwatchError, GeneratorExit):
         raise
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, struct.error) as error:
-        raise InvalidCost(
-            "is not valid", where=Place(source, "message", number, topic), remedy="record the log again"
-        ) from error
+        where = Place(source, "message", number, topic)
+        raise InvalidCost("is not valid", where=where, remedy="record the log again") from error
     except Exception as error:
         raise damaged(source, "MCAP", "repair it with: mcap recover") from error
 

@@ -76,6 +76,5 @@ def _cells(column: Any) -> Cells:
     number = pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)
     if number and not column.null_count:
         return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-    return [
-        value[0] if isinstance(value, list) and len(value) == 1 else value for value in column.to_pylist()
-    ]
+    listed = column.to_pylist()
+    return [each[0] if isinstance(each, list) and len(each) == 1 else each for each in listed]

@@ -42,19 +42,14 @@ def read_evaluations(file: IO[bytes], source: str, declared: Declared, evaluatio
     arrays = _load(file, source)
     shapes = {name: array.shape for name, array in arrays.items()}
     if not {"timesteps", "results"} <= set(arrays):
-        raise InvalidCost(
-            f"has the arrays {', '.join(arrays) or 'none'}, not timesteps and results",
-            where=Place(source),
-            remedy="give the evaluations.npz of an EvalCallback",
-        )
+        problem = f"has the arrays {', '.join(arrays) or 'none'}, not timesteps and results"
+        remedy = "give the evaluations.npz of an EvalCallback"
+        raise InvalidCost(problem, where=Place(source), remedy=remedy)
     count = shapes["timesteps"][0] if len(shapes["timesteps"]) == 1 else -1
     expected = (count, *shapes["results"][1:2])
     if wrong := [name for name in _ARRAYS if name in arrays and shapes[name] != expected]:
-        raise InvalidCost(
-            f"{wrong[0]} has shape {shapes[wrong[0]]}, and there are {count} evaluations",
-            where=Place(source),
-            remedy="fetch or write the file again",
-        )
+        problem = f"{wrong[0]} has shape {shapes[wrong[0]]}, and there are {count} evaluations"
+        raise InvalidCost(problem, where=Place(source), remedy="fetch or write the file again")
     row = _choose(evaluation, count, source)
     columns = {name: arrays[name][row] for name in _ARRAYS if name in arrays}
     outcomes: dict[str, Kind] = {"successes": "success", "results": "reward"}
