@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from boundwatch._support.validation import check_choice
+from boundwatch._support.validation import check_choice, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.declared import Declared, one_value
@@ -112,6 +112,8 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     >>> read.costs, read.binary, str(read.measure)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
+    allow_own, as_is = check_flag(allow_own, "allow_own"), check_flag(as_is, "as_is")
+    binary = None if binary is None else check_flag(binary, "binary")
     known = [] if certificate is None else _certificates(certificate)
     given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
     given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where}
