@@ -111,10 +111,9 @@ def bind(
     query = select(streams).where(streams.c.name == name).with_for_update()
     stream = connection.execute(query).mappings().first()
     if stream is not None and not new_generation:
+        problem = "is already watched, which cannot be changed"
         remedy = "ask for a new generation, which starts a new watch with its own error budget"
-        raise Refused(
-            409, "is already watched, which cannot be changed", name="stream", value=name, remedy=remedy
-        )
+        raise Refused(409, problem, name="stream", value=name, remedy=remedy)
     if stream is None:
         generation = 1
         connection.execute(insert(streams).values(name=name, generation=1, created=now))
@@ -147,13 +146,11 @@ def declare_fleet(connection: Connection, size: int | None = None) -> int:
         known = _USUAL_FLEET if size is None else size
         connection.execute(insert(declarations).values(name="fleet_size", value=known))
     if size is not None and size != known:
-        raise InvalidSetting(
-            f"is not the {known} declared when the first stream was bound, and a number chosen after a look "
-            "does not keep a false discovery rate",
-            name="fleet_size",
-            value=size,
-            remedy="leave it out, or start a new database",
+        problem = f"is not the {known} declared when the first stream was bound"
+        remedy = (
+            "leave it out, or start a new database: one chosen after a look keeps no false discovery rate"
         )
+        raise InvalidSetting(problem, name="fleet_size", value=size, remedy=remedy)
     return known
 
 

@@ -83,10 +83,14 @@ class Client:
             problem, remedy = "is not the address of a server", "give http://host:port"
             raise InvalidSetting(problem, name="url", value=url, remedy=remedy)
         self._parts = parts = urlsplit(self.url)
-        self._token = (os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
-        if not (self._token.isascii() and self._token.isprintable()) or " " in self._token:
+        # Somebody may have put a password into the address.
+        self._server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        token = (os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
+        if not (token.isascii() and token.isprintable()) or " " in token:
             remedy = "give it as `boundwatch token create` printed it"
             raise InvalidSetting("token or BOUNDWATCH_TOKEN has characters that no token has", remedy=remedy)
+        self._headers = {"Content-Type": "application/json", "User-Agent": "boundwatch-client"}
+        self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
         self._spool = _open_default(parts.netloc) if spool is None else Store(spool, "spool")
         self._rejected: list[list[str]] = self._spool.facts.get("rejected", [])
         self._wake = threading.Event()
@@ -107,11 +111,6 @@ class Client:
         state = "closed" if self._ended.is_set() else "open"
         failure = "" if self.problem is None else f"; the last attempt failed: {self.problem}"
         return f"Client that reports to {self._server}, {state}{failure}"
-
-    @property
-    def _server(self) -> str:
-        # Somebody may have put a password into the address.
-        return f"{self._parts.scheme}://{self._parts.netloc.rpartition('@')[2]}{self._parts.path}"
 
     def report(
         self,
@@ -282,11 +281,8 @@ class Client:
             is_safe = self._parts.scheme == "https"
             kind = http.client.HTTPSConnection if is_safe else http.client.HTTPConnection
             self._connection = kind(str(self._parts.hostname), self._parts.port, timeout=_TIMEOUT)
-        headers = {"Content-Type": "application/json", "User-Agent": "boundwatch-client"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
         path = self._parts.path.rstrip("/") + _ROUTE
-        self._connection.request("POST", path, f"[{','.join(bodies)}]", headers)
+        self._connection.request("POST", path, f"[{','.join(bodies)}]", self._headers)
         answer = self._connection.getresponse()
         text = answer.read(1 << 20)
         try:

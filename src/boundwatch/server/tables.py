@@ -32,56 +32,37 @@ _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split
 
 
 def _table(name: str, *parts: str | Column[Any] | Unique | Index) -> Table:
-    """Return a table from the names of its columns, with a ``?`` if empty ones are allowed, and the rest.
+    """Return a table from the names of its columns, and the rest.
 
-    A column has the same type in all tables.
+    ``x?`` may be empty, ``x!`` is in the primary key, ``x>t`` refers to table t. A column has the same type
+    in all tables.
     """
     made: list[Column[Any] | Unique | Index] = []
     for part in parts:
-        if isinstance(part, str):
-            made += [
-                Column(each.removesuffix("?"), _KIND_OF[each.removesuffix("?")], nullable=each.endswith("?"))
-                for each in part.split()
-            ]
-        else:
+        for word in part.split() if isinstance(part, str) else ():
+            column, _, table = word.rstrip("?!").partition(">")
+            refers = [ForeignKey(f"{table}.id")] if table else []
+            options: dict[str, Any] = {"nullable": word.endswith("?"), "primary_key": word.endswith("!")}
+            made.append(Column(column, _KIND_OF[column], *refers, autoincrement=column == "id", **options))
+        if not isinstance(part, str):
             made.append(part)
     return Table(name, metadata, *made)
 
 
-def _id() -> Column[Any]:
-    return Column("id", _Key, primary_key=True)
-
-
-def _code() -> Column[Any]:
-    return Column("id", String(32), primary_key=True)
-
-
-def _of(column: str, table: str, **options: Any) -> Column[Any]:
-    return Column(column, _Key, ForeignKey(f"{table}.id"), nullable=False, **options)
-
-
-def _key_of_watch() -> Column[Any]:
-    return _of("watch_id", "watches", primary_key=True, autoincrement=False)
-
-
-schema_versions = _table("schema_versions", Column("version", Integer, primary_key=True), "applied")
+schema_versions = _table("schema_versions", "version! applied")
 # What was declared once and must not change, because promises rest on it.
-declarations = _table("declarations", Column("name", String(40), primary_key=True), "value")
+declarations = _table("declarations", "name! value")
 certificates = _table(
     "certificates",
-    _id(),
-    "name version fingerprint binary content created created_by",
+    "id! name version fingerprint binary content created created_by",
     Unique("fingerprint"),
     Unique("name", "version"),
 )
-streams = _table("streams", _id(), "name generation created", Unique("name"))
+streams = _table("streams", "id! name generation created", Unique("name"))
 # One row per generation of a stream: what it is watched with, which never changes, then where it stands.
 watches = _table(
     "watches",
-    _id(),
-    _of("stream_id", "streams"),
-    "generation",
-    _of("certificate_id", "certificates"),
+    "id! stream_id>streams generation certificate_id>certificates",
     "detector alpha_adverse alpha_benign place? threshold_adverse threshold_benign created created_by reason",
     "closed? n total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? last_seen?",
     "silence_told? pruned",
@@ -90,32 +71,27 @@ watches = _table(
     Index("watches_last_seen", "last_seen"),
 )
 # A detector's state after the first n episodes of a watch; the later ones are replayed on top of it.
-checkpoints = _table("checkpoints", _key_of_watch(), "n state")
+checkpoints = _table("checkpoints", "watch_id>watches! n state")
 episodes = _table(
     "episodes",
-    _key_of_watch(),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    "stream_id episode cost time? received meta?",
+    "watch_id>watches! number! stream_id episode cost time? received meta?",
     Unique("stream_id", "episode"),
 )
 alarms = _table(
     "alarms",
-    _code(),
-    _of("watch_id", "watches"),
-    "verdict number created acknowledged? acknowledged_by? reason?",
+    Column("id", String(32), primary_key=True),
+    "watch_id>watches verdict number created acknowledged? acknowledged_by? reason?",
     Unique("watch_id", "verdict"),
 )
 deliveries = _table(
     "deliveries",
-    _code(),
+    Column("id", String(32), primary_key=True),
     "channel target payload created attempts due delivered? error?",
     Index("deliveries_due", "delivered", "due"),
 )
-tokens = _table("tokens", _id(), "name hash scopes streams created revoked?", Unique("name"), Unique("hash"))
-sessions = _table(
-    "sessions", Column("hash", String(64), primary_key=True), _of("token_id", "tokens"), "created expires"
-)
-audit = _table("audit", _id(), "time actor act detail")
+tokens = _table("tokens", "id! name hash scopes streams created revoked?", Unique("name"), Unique("hash"))
+sessions = _table("sessions", "hash! token_id>tokens created expires")
+audit = _table("audit", "id! time actor act detail")
 
 DATA = tuple(table for table in metadata.tables.values() if table not in (schema_versions, sessions))
 """What a backup holds, of deliveries those that wait, in an order in which references come first."""

@@ -136,7 +136,6 @@ def _check_head(content: object) -> None:
     if head.get("kind") != _KIND:
         raise InvalidSetting("is not a backup that `boundwatch serve --export` wrote", remedy="name one")
     if head.get("schema") != len(MIGRATIONS):
-        raise InvalidSetting(
-            f"has schema {head.get('schema')!r}, this boundwatch {len(MIGRATIONS)}",
-            remedy="restore it with the version of boundwatch that wrote it, then upgrade",
-        )
+        problem = f"has schema {head.get('schema')!r}, this boundwatch {len(MIGRATIONS)}"
+        remedy = "restore it with the version of boundwatch that wrote it, then upgrade"
+        raise InvalidSetting(problem, remedy=remedy)
