@@ -41,7 +41,7 @@ def test_the_grid_is_the_same_at_once_and_one_by_one(costs):
 def test_few_values_are_kept_exactly():
     costs = np.random.default_rng(0).integers(0, MOST_POINTS, 10_000) / 300
     record = CostRecord.of(costs)
-    assert record == CostRecord.exact(costs)
+    assert list(record.values) == np.unique(costs).tolist()
     assert record.to_dict()["weights"] == np.unique(costs, return_counts=True)[1].tolist()
     late = np.append(np.zeros(5000), np.random.default_rng(0).random(300))  # many values, but not at first
     assert set(CostRecord.of(late).values) <= set(grid_points())

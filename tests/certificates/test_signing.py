@@ -197,13 +197,13 @@ def test_keys_are_never_replaced_and_nothing_else_passes_for_one(tmp_path, keys)
         signing.generate_keys(private.with_suffix(""))
     assert private.read_bytes() == before
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(InvalidSetting, match="is not a private key"):
-        signing.load_private_key(public)
+    with pytest.raises(InvalidSetting, match="is not an Ed25519 private key"):
+        signing.load_key(public, private=True)
     with pytest.raises(InvalidSetting, match="is a private key; give the public one"):
-        signing.load_public_key(private)
-    for path, fault in ((tmp_path / "text", "is not a public key"), (tmp_path / "none", "no such file")):
+        signing.load_key(private, private=False)
+    for path, fault in ((tmp_path / "text", "is not an Ed25519 public key"), (tmp_path / "none", "no such file")):
         with pytest.raises(InvalidSetting, match=fault):
-            signing.load_public_key(path)
+            signing.load_key(path, private=False)
 
 
 def test_a_record_of_other_costs_is_found_out_by_the_costs():

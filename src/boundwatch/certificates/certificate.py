@@ -18,7 +18,7 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.schema import Level, Probability, convert, decode
-from boundwatch._support.validation import check_costs, check_number
+from boundwatch._support.validation import check_costs, check_flag, check_number
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.bounds.shift import shifted_mean_upper
 from boundwatch.certificates import drafting, limits, verification
@@ -177,7 +177,8 @@ class Certificate(InNotebook):
         """
         remedy = "it must be finite and >= 0, so keep every posterior variance below twice the prior's"
         price = check_number(renyi, "renyi", "a divergence that bounds anything", least=0, remedy=remedy)
-        given: dict[str, Any] = {"binary": binary, "seed": seed, "policy": policy, "method": method}
+        given: dict[str, Any] = {"seed": seed, "policy": policy, "method": method}
+        given["binary"] = check_flag(binary, "binary")
         deltas = delta, delta_upper, delta_lower
         return cls._of(drafting.fields_of("pac-bayes", costs, deltas, renyi=price, **given))
 
@@ -215,7 +216,8 @@ class Certificate(InNotebook):
         """
         remedy = "check the densities of the policy drawn"
         price = check_number(log_ratio, "log_ratio", "a finite number", remedy=remedy)
-        given: dict[str, Any] = {"binary": binary, "seed": seed, "policy": policy, "method": "kl"}
+        given: dict[str, Any] = {"seed": seed, "policy": policy, "method": "kl"}
+        given["binary"] = check_flag(binary, "binary")
         deltas = delta, delta_upper, delta_lower
         return cls._of(drafting.fields_of("pointwise", costs, deltas, log_ratio=price, **given))
 
@@ -255,7 +257,8 @@ class Certificate(InNotebook):
         high = check_number(upper, "upper", "a limit in [0, 1]", least=0, most=1, remedy=remedy)
         what = f"a limit between 0 and upper = {high:g}"
         low = check_number(lower, "lower", what, least=0, most=high, remedy=remedy)
-        given: dict[str, Any] = {"binary": binary, "seed": seed, "policy": policy, "method": "external"}
+        given: dict[str, Any] = {"seed": seed, "policy": policy, "method": "external"}
+        given["binary"] = check_flag(binary, "binary")
         deltas = delta, delta_upper, delta_lower
         return cls(**drafting.fields_of("external", None, deltas, **given) | {"lower": low, "upper": high})
 
@@ -409,9 +412,8 @@ _SHOWN = ("lower", "upper", "delta", "n", "source", "method", "binary")
 _FIELDS = tuple(field.name for field in dataclasses.fields(Certificate))
 
 
-def require_certificate(value: object) -> Certificate:
+def require_certificate(value: object, name: str = "certificate") -> Certificate:
     """Return a certificate, or refuse what a detector cannot compare with."""
     if not isinstance(value, Certificate):
-        problem, remedy = "is not a Certificate", "make or load one"
-        raise InvalidSetting(problem, name="certificate", value=value, remedy=remedy)
+        raise InvalidSetting("is not a Certificate", name=name, value=value, remedy="make or load one")
     return value

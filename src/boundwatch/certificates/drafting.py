@@ -76,7 +76,6 @@ def fields_of(
 
     `costs` are None for a bound that was proved elsewhere; `fields` are further ones, among them the method.
     """
-    binary = check_flag(binary, "binary")
     found = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
     found |= {"source": source, "lower": 0.0, "upper": 1.0, "binary": binary, "design": PLAIN} | fields
     found |= zip(("delta", "delta_upper", "delta_lower"), split_delta(source, *deltas), strict=True)

@@ -18,7 +18,7 @@ from boundwatch._support.notebook import html, table
 from boundwatch._support.schema import convert, decode
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import verification
-from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.certificates.drafting import held_out
 from boundwatch.certificates.limits import HeldOutMethod, derive_all
 from boundwatch.certificates.signing import check_signature
@@ -75,18 +75,12 @@ class CertificateFamily(Mapping[str, Certificate]):
         object.__setattr__(self, "certificates", FrozenMapping(self.certificates))
         for name in (self.by, *self.certificates):
             # Half a pair of surrogates could be written to a file, and the file never be loaded.
-            if (
-                not isinstance(name, str)
-                or not name.strip()
-                or name.encode("utf-8", "ignore").decode() != name
-            ):
+            whole = isinstance(name, str) and name.encode("utf-8", "ignore").decode() == name
+            if not whole or not name.strip():
                 remedy = "use non-empty strings of whole characters for tasks and their column"
                 raise InvalidSetting("is not a valid name", value=name, remedy=remedy)
         for task, certificate in self.certificates.items():
-            if not isinstance(certificate, Certificate):
-                raise InvalidSetting(
-                    "is not a Certificate", name=f"certificates[{task!r}]", remedy="make one"
-                )
+            require_certificate(certificate, f"certificates[{task!r}]")
 
     @classmethod
     def from_held_out(  # noqa: PLR0913  (those of a certificate)
@@ -129,16 +123,10 @@ class CertificateFamily(Mapping[str, Certificate]):
         for task, values in costs.items():
             with part_of(f"{by} {task!r}"):
                 drafts[task] = Certificate(**held_out(values, shares, seed=seed, policy=None, **given))
-        derived = zip(drafts.items(), derive_all(list(drafts.values())), strict=True)
-        made = {
-            task: dataclasses.replace(
-                draft,
-                lower=lower,
-                upper=upper,
-                provenance=dataclasses.replace(draft.provenance, policy_sha256=policy_sha256),
-            )
-            for (task, draft), (lower, upper) in derived
-        }
+        made = {}
+        for (task, draft), (lower, upper) in zip(drafts.items(), derive_all([*drafts.values()]), strict=True):
+            origin = dataclasses.replace(draft.provenance, policy_sha256=policy_sha256)
+            made[task] = dataclasses.replace(draft, lower=lower, upper=upper, provenance=origin)
         return cls(made, by)
 
     @classmethod
@@ -193,9 +181,8 @@ class CertificateFamily(Mapping[str, Certificate]):
         return one_line(self, {"tasks": list(self), "by": self.by, "delta": self.delta})
 
     def __str__(self) -> str:
-        certain = f"{100 * (1 - self.delta):.6g} %"
-        all_hold = f"all limits hold at once with probability at least {certain}."
-        return f"Certificates of {len(self)} tasks; {all_hold}"
+        hold = f"all limits hold at once with probability at least {100 * (1 - self.delta):.6g} %."
+        return f"Certificates of {len(self)} tasks; {hold}"
 
     def _repr_html_(self) -> str:
         names = ("lower", "upper", "n", "mean_cost")
@@ -224,9 +211,8 @@ class CertificateFamily(Mapping[str, Certificate]):
     def from_dict(cls, content: object) -> CertificateFamily:
         """Rebuild a family from `to_dict`; every certificate is checked as `Certificate.load` does."""
         if not isinstance(content, dict) or "certificates" not in content:
-            raise SchemaMismatch(
-                "no certificates; not a family", remedy="give the file that certify --by wrote"
-            )
+            remedy = "give the file that certify --by wrote"
+            raise SchemaMismatch("no certificates; not a family", remedy=remedy)
         file = convert(_File, verification.body(content))
         places = list(dict.fromkeys(file.tasks.values()))
         owners = {place: f"{file.by} {task!r}" for task, place in reversed(list(file.tasks.items()))}
@@ -241,9 +227,8 @@ class CertificateFamily(Mapping[str, Certificate]):
             with part_of(owners[place]):
                 verification.refuse_altered(checks)
         if len(found) < len(file.certificates):
-            raise SchemaMismatch(
-                "a certificate belongs to no task", remedy="the file was altered, certify again"
-            )
+            remedy = "the file was altered, certify again"
+            raise SchemaMismatch("a certificate belongs to no task", remedy=remedy)
         try:
             return cls({task: found[place] for task, place in file.tasks.items()}, file.by)
         except InvalidSetting as error:
@@ -261,11 +246,8 @@ class CertificateFamily(Mapping[str, Certificate]):
         ['place: costs_sha256', 'place: mean_cost', 'place: lower', 'place: upper']
         """
         if costs is not None and (missing := [task for task in self if task not in costs]):
-            problem, remedy = (
-                f"{self.by} {missing[0]!r} is certified, but is not in the costs",
-                "give all costs",
-            )
-            raise ProvenanceMismatch(problem, remedy=remedy)
+            problem = f"{self.by} {missing[0]!r} is certified, but is not in the costs"
+            raise ProvenanceMismatch(problem, remedy="give all costs")
         return [
             dataclasses.replace(check, name=f"{task}: {check.name}")
             for task, one in self.items()

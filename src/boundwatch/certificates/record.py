@@ -58,16 +58,11 @@ class CostRecord:
     @classmethod
     def of(cls, costs: Array) -> CostRecord:
         """Return the record of costs that a certificate keeps."""
-        if costs.size <= MOST_POINTS or np.unique(costs[:_FIRST]).size <= MOST_POINTS:
-            record = cls.exact(costs)
-            if len(record.values) <= MOST_POINTS:
-                return record
+        if np.unique(costs[:_FIRST]).size <= MOST_POINTS:
+            values, counts = np.unique(costs, return_counts=True)
+            if values.size <= MOST_POINTS:
+                return cls._where_positive(values, counts)
         return cls._where_positive(grid_points(), split_on_grid(costs))
-
-    @classmethod
-    def exact(cls, costs: Array) -> CostRecord:
-        """Return every value, however many there are."""
-        return cls._where_positive(*np.unique(costs, return_counts=True))
 
     @classmethod
     def of_failures(cls, n: int, failures: int) -> CostRecord:
