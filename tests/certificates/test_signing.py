@@ -201,7 +201,10 @@ def test_keys_are_never_replaced_and_nothing_else_passes_for_one(tmp_path, keys)
         signing.load_key(public, private=True)
     with pytest.raises(InvalidSetting, match="is a private key; give the public one"):
         signing.load_key(private, private=False)
-    for path, fault in ((tmp_path / "text", "is not an Ed25519 public key"), (tmp_path / "none", "no such file")):
+    for path, fault in (
+        (tmp_path / "text", "is not an Ed25519 public key"),
+        (tmp_path / "none", "no such file"),
+    ):
         with pytest.raises(InvalidSetting, match=fault):
             signing.load_key(path, private=False)
 
