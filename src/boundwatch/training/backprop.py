@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -35,6 +36,7 @@ from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.run import Optimizer, OptimizerName, Run, check_theorem
 
 Surrogate = Callable[..., Tensor | tuple[Tensor, Tensor]]
+Costs = Callable[[Tensor, list[Tensor]], tuple[Tensor, Tensor]]
 
 
 def train_backprop(  # noqa: PLR0913  (the settings of Algorithm 3)
@@ -111,24 +113,13 @@ def train_backprop(  # noqa: PLR0913  (the settings of Algorithm 3)
     batch_size = min(batch_size, m)
     if min(samples, batch_size, jobs) < 1:
         raise InvalidSetting(f"{samples = }, {batch_size = }, {jobs = } must all be at least 1")
-    run = Run(
-        posterior,
-        Optimizer(optimizer, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
-        bound=bound,
-        steps=steps,
-        settings={
-            "algorithm": "backprop",
-            "data": None if checkpoint is None else environment_hash(tensors),  # only a checkpoint keeps it
-            "delta": delta,
-            "samples": samples,
-            "batch_size": batch_size,
-            "seed": seed,
-        },
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-    )
+    content = None if checkpoint is None else environment_hash(tensors)  # only a checkpoint keeps it
+    settings = {"algorithm": "backprop", "data": content, "delta": delta, "seed": seed}
+    settings |= {"samples": samples, "batch_size": batch_size}
+    descent = Optimizer(optimizer, learning_rate, variance_rate, posterior.dim)
+    run = Run(posterior, descent, bound, steps, settings, checkpoint, checkpoint_every)
     deviation = posterior.prior_variance.sqrt()
-    with single_thread(), run, _Workers(posterior, surrogate, jobs) as workers:
+    with single_thread(), run, _workers(posterior, surrogate, jobs) as costs_of:
         for step in run.remaining():
             mean, log_variance = posterior.mean.requires_grad_(), posterior.log_variance.requires_grad_()
             shift, log_ratio = posterior.shift, posterior.log_ratio
@@ -138,7 +129,7 @@ def train_backprop(  # noqa: PLR0913  (the settings of Algorithm 3)
             weights = posterior.weights(noise)
             # Alg. 3, l. 6: B <- mean cost + regularizer
             rows = minibatch(m, batch_size, seed, step)
-            costs, true_costs = workers.costs(weights, [part[rows] for part in tensors])
+            costs, true_costs = costs_of(weights, [part[rows] for part in tensors])
             divergence = objectives.divergence(bound, noise, shift, log_ratio)
             c = objectives.budget(bound, m, delta, divergence)
             upper, true_upper = objectives.upper_bound(bound, torch.stack([costs, true_costs]), c).mean(-1)
@@ -153,35 +144,21 @@ def train_backprop(  # noqa: PLR0913  (the settings of Algorithm 3)
     return run.history
 
 
-class _Workers:
-    """Threads that compute costs and gradients, one policy each at a time, in the order of the policies."""
+@contextmanager
+def _workers(posterior: GaussianPosterior, surrogate: Surrogate, jobs: int) -> Iterator[Costs]:
+    """Yield a function that has threads compute costs and gradients, one policy each at a time, in order.
 
-    def __init__(self, posterior: GaussianPosterior, surrogate: Surrogate, jobs: int) -> None:
-        self._surrogate = surrogate
-        # A module cannot be called with two sets of parameters at the same time: one for each thread.
-        self._free = [posterior, *(copy.deepcopy(posterior) for _ in range(jobs - 1))]
-        self._pool = ThreadPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,))
-        # A pool of one thread is only slower than none.
-        self._map = self._pool.map if jobs > 1 else map
+    For weights (k, d) it returns the mean surrogate costs (k,), differentiable in them, and the true ones.
+    """
+    # A module cannot be called with two sets of parameters at the same time: one for each thread.
+    free = [posterior, *(copy.deepcopy(posterior) for _ in range(jobs - 1))]
+    pool = ThreadPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,))
 
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def costs(self, weights: Tensor, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the mean surrogate costs (k,), differentiable in the weights (k, d), and the true ones."""
-        results = list(self._map(partial(self._cost, batch=batch), weights.detach()))
-        values, gradients, true_values = (torch.stack(parts) for parts in zip(*results, strict=True))
-        # A function with this value and this gradient: the threads have done the differentiation.
-        return values + ((weights - weights.detach()) * gradients).sum(-1), true_values
-
-    def _cost(self, weights: Tensor, batch: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        posterior = self._free.pop()
+    def cost_of(weights: Tensor, batch: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        mine = free.pop()
         try:
             weights = weights.requires_grad_()
-            result = self._surrogate(partial(posterior.call, weights), *batch)
+            result = surrogate(partial(mine.call, weights), *batch)
             costs, true_costs = result if isinstance(result, tuple) else (result, result)
             for name, part in (("surrogate", costs), ("true costs", true_costs)):
                 if part.shape != (len(batch[0]),):
@@ -193,4 +170,16 @@ class _Workers:
             (gradient,) = torch.autograd.grad(cost, weights)
             return cost.detach(), gradient, true_costs.detach().double().mean()
         finally:
-            self._free.append(posterior)
+            free.append(mine)
+
+    def costs_of(weights: Tensor, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+        each = pool.map if jobs > 1 else map  # a pool of one thread is only slower than none
+        results = list(each(partial(cost_of, batch=batch), weights.detach()))
+        values, gradients, true_values = (torch.stack(parts) for parts in zip(*results, strict=True))
+        # A function with this value and this gradient: the threads have done the differentiation.
+        return values + ((weights - weights.detach()) * gradients).sum(-1), true_values
+
+    try:
+        yield costs_of
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -7,9 +7,8 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from numpy.typing import ArrayLike
@@ -103,14 +102,13 @@ def certify(
             costs = check_costs(costs_of(policy), binary=binary)
         # delta/K in place of delta, written as what it adds to the divergence: ln K, and 3 ln K in Theorem 1.
         price = math.log(len(candidates))
-        issue: Callable[..., Certificate]
+        made: dict[str, Any] = {"binary": binary, "seed": seed, "policy": policy_path}
         if bound == "pointwise":
             ratio = candidate.log_density_ratio(weights) + price
-            issue = partial(Certificate.from_pointwise, log_ratio=ratio)
+            certificate = Certificate.from_pointwise(costs, delta, log_ratio=ratio, **made)
         else:
             renyi = candidate.renyi_divergence() + 3 * price
-            issue = partial(Certificate.from_pac_bayes, renyi=renyi, method=bound)
-        certificate = issue(costs, delta, binary=binary, seed=seed, policy=policy_path)
+            certificate = Certificate.from_pac_bayes(costs, delta, renyi=renyi, method=bound, **made)
         results.append((certificate, candidate, policy, costs))
     certificate, candidate, policy, costs = min(results, key=lambda result: result[0].upper)
     candidate.save(folder / "posterior.safetensors")

@@ -97,21 +97,11 @@ def train_evolution(  # noqa: PLR0913  (the settings of Algorithm 4)
         check_flag(flag, name)
     if samples < 1 or (antithetic and samples % 2):
         raise InvalidSetting(f"samples = {samples} must be at least 1, and even if antithetic")
-    run = Run(
-        posterior,
-        Optimizer(optimizer, learning_rate=learning_rate, variance_rate=variance_rate, dim=posterior.dim),
-        bound=bound,
-        steps=steps,
-        settings={
-            "algorithm": "evolution",
-            "data": None if checkpoint is None else rollouts.fingerprint,
-            "delta": delta,
-            "samples": [samples, per_environment, antithetic, baseline, natural],
-            "seed": seed,
-        },
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-    )
+    data = None if checkpoint is None else rollouts.fingerprint  # only a checkpoint keeps it
+    drawn = [samples, per_environment, antithetic, baseline, natural]
+    settings = {"algorithm": "evolution", "data": data, "delta": delta, "samples": drawn, "seed": seed}
+    descent = Optimizer(optimizer, learning_rate, variance_rate, posterior.dim)
+    run = Run(posterior, descent, bound, steps, settings, checkpoint, checkpoint_every)
     every = np.arange(m)
     indices = np.repeat(every[:, None], samples, 0) if per_environment else np.tile(every, (samples, 1))
     with single_thread(), run:

@@ -47,7 +47,7 @@ class Optimizer:
     """
 
     def __init__(
-        self, name: OptimizerName, *, learning_rate: float, variance_rate: float | None, dim: int
+        self, name: OptimizerName, learning_rate: float, variance_rate: float | None, dim: int
     ) -> None:
         check_choice(name, "optimizer", get_args(OptimizerName))
         variance_rate = learning_rate if variance_rate is None else variance_rate
@@ -135,7 +135,6 @@ class Run:
         self,
         posterior: GaussianPosterior,
         optimizer: Optimizer,
-        *,
         bound: Bound,
         steps: int,
         settings: Mapping[str, object],

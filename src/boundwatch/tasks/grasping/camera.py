@@ -34,15 +34,20 @@ STEEPEST = math.radians(80.0)
 Image = NDArray[np.uint8]
 
 
-def look(model: mujoco.MjModel, data: mujoco.MjData, noise: np.random.Generator | None = None) -> Image:
+def photograph(scene: Scene, *, noisy: bool = False) -> Image:
     """Return the depth image of a scene as heights above the table; the arm has swung out of view.
 
-    Rows run along x, away from the base, and columns along y, to its left. With a source of noise it is what
-    a real sensor sees: every ray goes astray sideways, and its length is misread.
+    Rows run along x, away from the base, and columns along y, to its left. ``noisy`` is as a Kinect sees it:
+    every ray goes astray sideways, and its length is misread. The noise belongs to the scene, so that the
+    same scene gives the same image.
     """
+    model = compile_scene(scene, Physics())
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
     aims = _aims()
     share, slant = _cast(model, data, aims)
-    if noise is not None:
+    if noisy:
+        noise = np.random.default_rng(list(hashlib.sha256(repr(scene).encode()).digest()))
         astray = _lateral_deviation(slant)[:, None] * noise.standard_normal((len(aims), 2))
         aims[:, :2] += CAMERA_HEIGHT / FOCAL_LENGTH * astray
         share, slant = _cast(model, data, aims)
@@ -77,17 +82,3 @@ def _aims() -> Array:
     across = (np.arange(PIXELS) + 0.5) / PIXELS * VIEW - 0.5 * VIEW
     x, y = np.meshgrid(across, across, indexing="ij")
     return np.stack([x, y, np.full_like(x, -CAMERA_HEIGHT)], axis=-1).reshape(-1, 3)
-
-
-def photograph(scene: Scene, *, noisy: bool = False) -> Image:
-    """Return the depth image of a scene.
-
-    ``noisy`` is as a Kinect sees it: with its axial and lateral noise. The noise belongs to the scene, so
-    that the same scene gives the same image.
-    """
-    model = compile_scene(scene, Physics())
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    if not noisy:
-        return look(model, data)
-    return look(model, data, np.random.default_rng(list(hashlib.sha256(repr(scene).encode()).digest())))

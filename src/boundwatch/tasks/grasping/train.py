@@ -299,23 +299,21 @@ def _train(claimed: folders.Claim, recipe: Recipe, task: Grasping) -> None:
     judged = LatentCosts(task, network, prior, task.photographs(prior))
     prior_cost = float(judged.costs(posterior, latents, np.arange(len(prior))[:, None]).mean())
     costs = LatentCosts(task, network, scenes, images)
+    rule: dict[str, Any] = {"bound": recipe.bound, "delta": recipe.delta, "seed": recipe.seed}
     history = train_evolution(
         posterior,
         costs,
         steps=recipe.steps,
-        bound=recipe.bound,
-        delta=recipe.delta,
         samples=2,
         per_environment=True,
         natural=True,
         optimizer=recipe.optimizer,
         learning_rate=recipe.rate,
         variance_rate=recipe.variance_rate,
-        seed=recipe.seed,
+        **rule,
         checkpoint=claimed.checkpoints / "evolution.safetensors",
     )
-    rule = {"bound": recipe.bound, "delta": recipe.delta, "seed": recipe.seed, "binary": True}
-    limits = claimed.certify(posterior, costs, **rule)
+    limits = claimed.certify(posterior, costs, binary=True, **rule)
     history.save(claimed.folder / "training.json")
     claimed.finish({"expert_success": success, "prior_cost": prior_cost} | limits)
 

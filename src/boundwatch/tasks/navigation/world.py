@@ -113,11 +113,8 @@ class World:
         Where fewer were recorded than of another primitive, the rest is NaN.
         """
         counts = self.recordings.counts
-        result = np.full((len(obstacles), len(counts), max(counts)), np.nan, dtype=np.float32)
-        for primitive, flights in enumerate(self._flights):
-            for rollout, flight in enumerate(flights):
-                result[:, primitive, rollout] = scenes.clearance(self.scene, flight, obstacles)
-        return result
+        each = (np.full((len(obstacles), len(counts)), rollout) for rollout in range(max(counts)))
+        return np.stack([self._clearances(obstacles, rollouts) for rollouts in each], axis=2)
 
     def draw(self, distribution: Distribution, n: int, **options: Any) -> Environments:
         """Draw `n` environments at once, as `stream` does block by block (10 kB each with images)."""
@@ -191,7 +188,7 @@ class World:
 
     def _clearances(self, obstacles: Floats, rollouts: NDArray[np.intp]) -> Floats:
         """Fly every environment's rollouts: all the environments that drew one recording at a time."""
-        result = np.empty(rollouts.shape, dtype=np.float32)
+        result = np.full(rollouts.shape, np.nan, dtype=np.float32)
         for primitive, flights in enumerate(self._flights):
             for rollout, flight in enumerate(flights):
                 drew = np.flatnonzero(rollouts[:, primitive] == rollout)
