@@ -16,8 +16,7 @@ if TYPE_CHECKING:  # mypy checks here that these modules are tasks, and that the
     OURS: tuple[Task, ...] = (navigation, grasping)
 
 Bound = Annotated[
-    pac_bayes.Bound,
-    typer.Option(help="What is minimized and certified; pinsker is Theorem 1 as printed."),
+    pac_bayes.Bound, typer.Option(help="What is minimized and certified; pinsker is Theorem 1 as printed.")
 ]
 Backend = Annotated[
     parallel.Backend, typer.Option(help="Processes of this machine, or a Ray cluster (extra ray).")
