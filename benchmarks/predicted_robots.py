@@ -46,9 +46,9 @@ def run() -> dict[str, Any]:
 def measure_drone() -> dict[str, Any]:
     """Return trials to alarm of the drone in its worlds."""
     from boundwatch.tasks.navigation import scene as scenes
-    from boundwatch.tasks.navigation.distributions import TRAINING
     from boundwatch.tasks.navigation.policy import Policy, logits_of
     from boundwatch.tasks.navigation.train import Draw
+    from boundwatch.tasks.navigation.world import TRAINING
 
     run = trained.drone()
     known = run.world.draw(TRAINING, run.recipe.environments, seed=(run.recipe.seed, Draw.TRAINING))

@@ -21,11 +21,10 @@ import boundwatch as bw
 from benchmarks import trained
 from boundwatch._support.figures import new_figure, save_figure
 from boundwatch.tasks.navigation import train as training
-from boundwatch.tasks.navigation.distributions import DIFFICULTIES, distribution
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.scene import cost
 from boundwatch.tasks.navigation.train import Draw, Recipe, network
-from boundwatch.tasks.navigation.world import Environments, World
+from boundwatch.tasks.navigation.world import DIFFICULTIES, Environments, World, distribution
 from boundwatch.training import certify, load_policy
 
 COMPONENTS = (

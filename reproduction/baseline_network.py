@@ -23,9 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from boundwatch.tasks.navigation.distributions import distribution
 from boundwatch.tasks.navigation.train import Draw, Run
-from boundwatch.tasks.navigation.world import Environments
+from boundwatch.tasks.navigation.world import Environments, distribution
 from boundwatch.training import load_policy, save_policy, train_prior
 from boundwatch.training.determinism import single_thread
 from reproduction.artifacts import Artifact, Cache, load_array, save_array

@@ -10,10 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from boundwatch.tasks.navigation.distributions import DIFFICULTIES, distribution
 from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.train import Recipe, Run, load_run
-from boundwatch.tasks.navigation.world import World
+from boundwatch.tasks.navigation.world import DIFFICULTIES, World, distribution
 from reproduction import recorded
 from reproduction.artifacts import Array, Artifact, Cache, Policy, load_array, save_array
 

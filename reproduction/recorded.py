@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.tasks.navigation.distributions import DIFFICULTIES
+from boundwatch.tasks.navigation.world import DIFFICULTIES
 
 FOLDER = Path(__file__).parent / "recordings"
 HARDWARE, CURVES, FLIGHTS = "hardware.json", "published-curves.json", "drone-trajectories.npz"

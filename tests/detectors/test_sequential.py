@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 import boundwatch as bw
 from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.detectors import mixture
-from boundwatch.errors import (
-    InvalidCost,
-    InvalidSetting,
-    ProvenanceMismatch,
-    SchemaMismatch,
-)
+from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)

@@ -16,11 +16,11 @@ from boundwatch.training.backprop import train_backprop
 from boundwatch.training.certify import certify
 from boundwatch.training.environments import check_disjoint, environment_hash
 from boundwatch.training.evolution import train_evolution
-from boundwatch.training.history import History
 from boundwatch.training.policies import LatentPolicy, load_policy, save_policy
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.prior import train_prior
 from boundwatch.training.rollouts import Rollouts, TrainingCosts
+from boundwatch.training.run import History
 
 __all__ = ["GaussianPosterior", "History", "LatentPolicy", "Rollouts", "TrainingCosts", "certify"]
 __all__ += ["check_disjoint", "environment_hash", "load_policy", "save_policy"]

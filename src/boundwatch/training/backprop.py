@@ -31,9 +31,8 @@ from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import objectives
 from boundwatch.training.determinism import Stream, generator, minibatch, single_thread
 from boundwatch.training.environments import as_tensors, environment_hash
-from boundwatch.training.history import History
 from boundwatch.training.posterior import GaussianPosterior
-from boundwatch.training.run import Optimizer, OptimizerName, Run, check_theorem
+from boundwatch.training.run import History, Optimizer, OptimizerName, Run, check_theorem
 
 Surrogate = Callable[..., Tensor | tuple[Tensor, Tensor]]
 Costs = Callable[[Tensor, list[Tensor]], tuple[Tensor, Tensor]]

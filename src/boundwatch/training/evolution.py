@@ -26,10 +26,9 @@ from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.errors import InvalidSetting
 from boundwatch.training import objectives
 from boundwatch.training.determinism import Stream, generator, single_thread
-from boundwatch.training.history import History
 from boundwatch.training.posterior import GaussianPosterior
 from boundwatch.training.rollouts import TrainingCosts
-from boundwatch.training.run import Optimizer, OptimizerName, Run, check_theorem
+from boundwatch.training.run import History, Optimizer, OptimizerName, Run, check_theorem
 
 
 def train_evolution(  # noqa: PLR0913  (the settings of Algorithm 4)

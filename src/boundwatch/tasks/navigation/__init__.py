@@ -1,18 +1,10 @@
 """Vision-based obstacle avoidance with a drone: simulation, policy, training.
 
-Open `world` first: it draws environments (`scene`, `distributions`) and flies every primitive through them
+Open `world` first: it draws environments (`scene`) from distributions and flies every primitive through them
 (`drone`, `recordings`). `policy` sees depth images and chooses a primitive; `train` follows a recipe and
 certifies what it drew, and loads it again. The guide is ``docs/navigation.md``.
 """
 
-from boundwatch.tasks.navigation.distributions import (
-    DIFFICULTIES,
-    NAMED,
-    TRAINING,
-    Distribution,
-    difficulty,
-    distribution,
-)
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive, Wind, fly
 from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.scene import (
@@ -23,7 +15,16 @@ from boundwatch.tasks.navigation.scene import (
     depth_images,
     place_obstacles,
 )
-from boundwatch.tasks.navigation.world import Environments, World
+from boundwatch.tasks.navigation.world import (
+    DIFFICULTIES,
+    NAMED,
+    TRAINING,
+    Distribution,
+    Environments,
+    World,
+    difficulty,
+    distribution,
+)
 
 __all__ = ["DIFFICULTIES", "NAMED", "THRESHOLDS", "TRAINING", "Distribution", "DroneSettings", "Environments"]
 __all__ += ["Primitive", "Recordings", "Scene", "Wind", "World", "clearance", "cost", "depth_images"]

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.tasks.navigation.distributions import TRAINING, Distribution
-from boundwatch.tasks.navigation.world import Environments, World
+from boundwatch.tasks.navigation.world import TRAINING, Distribution, Environments, World
 from boundwatch.training.determinism import single_thread
 
 CHANNELS = 16

@@ -27,12 +27,11 @@ from boundwatch.bounds.pac_bayes import Bound
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 from boundwatch.tasks import folder as folders
-from boundwatch.tasks.navigation.distributions import distribution
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive
 from boundwatch.tasks.navigation.policy import BATCH, Navigation, Policy, logits_of
 from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.scene import Scene
-from boundwatch.tasks.navigation.world import Environments, World
+from boundwatch.tasks.navigation.world import Environments, World, distribution
 from boundwatch.training import (
     GaussianPosterior,
     History,
