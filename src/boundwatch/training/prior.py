@@ -74,7 +74,7 @@ def train_prior(  # noqa: PLR0913  (the settings of a training)
     losses: list[float] = []
     if checkpoint is not None:
         settings = {"data": environment_hash(tensors), "adam": [batch_size, learning_rate, seed]}
-        kept = Checkpoint(checkpoint, settings, tensorfile.sha256(_trained(module, generator)))
+        kept = Checkpoint(checkpoint, settings, _fingerprint(_trained(module, generator)))
         if (found := kept.load()) is not None:
             losses = _restore(found[1], module, optimizer, generator)
     saved = time.monotonic()
@@ -91,7 +91,7 @@ def train_prior(  # noqa: PLR0913  (the settings of a training)
             if checkpoint is not None and (step == steps - 1 or time.monotonic() - saved > _SECONDS):
                 trained = _trained(module, generator)
                 trace = {"losses.values": torch.tensor(losses, dtype=torch.float64)}
-                state = tensorfile.sha256(trained)
+                state = _fingerprint(trained)
                 kept.save(trained | _moments(optimizer) | trace, step=len(losses), state=state)
                 saved = time.monotonic()
     return losses
@@ -100,6 +100,10 @@ def train_prior(  # noqa: PLR0913  (the settings of a training)
 def _trained(module: nn.Module, generator: torch.Generator | None) -> Tensors:
     drawn = {} if generator is None else {"generator.state": generator.get_state()}
     return {f"module.{name}": value for name, value in module.state_dict().items()} | drawn
+
+
+def _fingerprint(trained: Tensors) -> str:
+    return tensorfile.sha256({name.partition(".")[2]: value for name, value in trained.items()})
 
 
 def _moments(optimizer: torch.optim.Adam) -> Tensors:
