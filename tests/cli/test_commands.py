@@ -49,6 +49,7 @@ def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path
         while hasattr(command, "commands"):
             command = command.commands[words.pop(0)]
         command.make_context("boundwatch", words)  # refuses what it does not know
+        assert all(each.help for each in command.params)
 
 
 def test_examples_in_help_run(run, folder):

@@ -55,15 +55,13 @@ class Stopping:
 
     def met(self, campaign: Campaign) -> str:
         """Return why to stop, or nothing."""
-        wanted = []
+        met: dict[str, bool] = {}
         if self.until_width is not None:
-            wanted.append((campaign.width <= self.until_width, f"the width is at most {self.until_width:g}"))
+            met[f"the width is at most {self.until_width:g}"] = campaign.width <= self.until_width
         if self.until_upper is not None:
-            wanted.append(
-                (campaign.upper <= self.until_upper, f"the upper limit is at most {self.until_upper:g}")
-            )
-        if wanted and all(met for met, _ in wanted):
-            return " and ".join(reason for _, reason in wanted)
+            met[f"the upper limit is at most {self.until_upper:g}"] = campaign.upper <= self.until_upper
+        if met and all(met.values()):
+            return " and ".join(met)
         if self.at_most is not None and campaign.n >= self.at_most:
             return f"after {wording.count(campaign.n, 'trial')}, the most allowed"
         return ""

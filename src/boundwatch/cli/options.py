@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
@@ -22,7 +23,7 @@ AT_LEAST_1 = {"min": 1}
 AT_LEAST_0 = {"min": 0}
 _HEADING = "\n\nOptions\n-------\n"
 _SHORT = {"output": "-o"}
-_SHARED = """\
+_SHARED = """
 certificate CERTIFICATE: Certificate, as `boundwatch certify` writes it.
 costs COSTS: One row per episode: CSV, XLSX, JSON, NPY or Parquet; lerobot-eval's eval_info.json or a
     LeRobotDataset folder; Stable-Baselines3's monitor.csv or evaluations.npz; MCAP. May be gzipped;
@@ -67,6 +68,9 @@ def as_options(function: Callable[..., Any], takes: Callable[..., Any] | None = 
         else:
             parameters.append(_option(parameter, kind, texts))
 
+    if unknown := set(texts) - set(hints):
+        raise TypeError(f"{function.__name__} says something about {unknown}, which it does not take")
+
     def run(**arguments: Any) -> Any:
         for name, (build, names) in groups.items():
             arguments[name] = build(**{each: arguments.pop(each) for each in names})
@@ -79,14 +83,15 @@ def as_options(function: Callable[..., Any], takes: Callable[..., Any] | None = 
 
 
 def _split(doc: str | None) -> tuple[str, Texts]:
-    """Return what a docstring says, and its entries about options."""
+    """Return what a docstring says, and its own entries about options."""
     said, _, listed = inspect.cleandoc(doc or "").partition(_HEADING)
-    return said, _entries(_SHARED) | _entries(listed)
+    return said, _entries(listed)
 
 
+@cache
 def _entries(listed: str) -> Texts:
     found: Texts = {}
-    for entry in re.split(r"\n(?=\w)", listed):
+    for entry in re.split(r"\n(?=\w)", listed.strip()) if listed else ():
         head, _, text = entry.partition(": ")
         name, _, metavar = head.partition(" ")
         found[name] = (metavar or None, " ".join(text.split()))
@@ -98,7 +103,7 @@ def _option(parameter: inspect.Parameter, hint: Any, texts: Texts) -> inspect.Pa
     kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     name, is_argument = parameter.name, parameter.kind is not parameter.KEYWORD_ONLY
     if not more or isinstance(more[0], dict):
-        metavar, text = texts.get(name, (None, None))
+        metavar, text = texts.get(name) or _entries(_SHARED).get(name) or (None, None)
         settings: dict[str, Any] = {"metavar": metavar, "help": text, **(more[0] if more else {})}
         flags = [f"-{name}"] if len(name) == 1 else [flag(name), *filter(None, [_SHORT.get(name)])]
         if kind == bool | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import sys
 import time as clock
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_0
 from boundwatch.cli.root import command
 from boundwatch.errors import InvalidSetting
@@ -51,7 +52,8 @@ def report_episode(
     """
     from boundwatch.server.client import Client
 
-    log = _Log()
+    log = BufferingHandler(100_000)  # what is said of any episode, also of those that had waited
+    log.setLevel(logging.WARNING)
     logging.getLogger("boundwatch.client").addHandler(log)
     client = Client(url, spool=spool)
     name = client.report(
@@ -69,9 +71,10 @@ def report_episode(
     refused = [each.reason for each in client.rejected if (each.stream, each.episode) == (stream, name)]
     waiting, problem, is_forbidden = client.waiting, client.problem, client.is_forbidden(stream)
     client.close(timeout=0)
-    for record in log.records:
-        if record.args[:2] != (name, stream) and record.args[:1] != (stream,):  # those are told below
-            print(f"boundwatch: warning: {record.getMessage()}", file=sys.stderr)
+    for record in log.buffer:
+        of: Any = record.args
+        if of[:2] != (name, stream) and of[:1] != (stream,):  # those are told below
+            out.warn(f"warning: {record.getMessage()}")
     if refused:
         raise InvalidSetting(f"{url} refused it: {refused[-1]}")
     if delivered:
@@ -80,7 +83,7 @@ def report_episode(
         raise InvalidSetting(f"{url} does not allow it, {problem}; kept for later, {waiting} waiting")
     else:
         reason = f" ({problem})" if problem else ""
-        print(f"boundwatch: kept for later, {waiting} waiting{reason}", file=sys.stderr)
+        out.warn(f"kept for later, {waiting} waiting{reason}")
 
 
 def _parse(meta: str) -> dict[str, Any]:
@@ -88,14 +91,3 @@ def _parse(meta: str) -> dict[str, Any]:
         if isinstance(content := json.loads(meta), dict):
             return content
     raise InvalidSetting("is not a JSON object", name="--meta", value=meta, remedy='give {"cell": 2}')
-
-
-class _Log(logging.Handler):
-    """Keeps what the client says of any episode, also of those that had waited."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.records: list[Any] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
