@@ -141,6 +141,15 @@ def test_a_column_that_is_not_there_is_asked_for(text, declared, argument):
     assert argument in [part.name for part in refused.value.remedy if isinstance(part, Argument)]
 
 
+def test_a_state_stays_as_it_was_whatever_comes_after_it():
+    rows = TextRows(of(cost="cost"), "lab.csv")
+    rows.take(lines(b"# lab\ntrial,cost\n1,0\n"))
+    state = json.dumps(rows.state)
+    given = json.loads(state)
+    TextRows(of(cost="cost"), "lab.csv", given).take([Line(4, b"x,0.5"), Line(5, b"trial,cost")])
+    assert given == json.loads(state)
+
+
 def test_nothing_is_refused():
     with pytest.raises(InvalidCost):
         read(b"\n\n", of())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -65,7 +66,8 @@ class TextRows:
         own = self._monitored if self.file_format == "sb3-monitor" else None
         self._header = Header(self.declared, self.source, "line", own, **above)
         if names is not None:
-            names, shown = tuple(names), shown | {"notation": Notation(**shown["notation"])}
+            # Rows change what they have shown; whoever keeps the state may go back to it again.
+            names, shown = tuple(names), copy.deepcopy(shown) | {"notation": Notation(**shown["notation"])}
             bare = not shown["named"] and self.file_format == "csv" and len(names) == 1
             measure = self.declared.resolve(() if bare else names, own(names) if own else None)
             self.rows = Rows(names, self.declared, measure, self.source, **shown)
