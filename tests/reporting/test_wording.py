@@ -25,6 +25,12 @@ def test_p_values_are_rounded_up_and_by_less_than_one_per_cent(value):
     assert Decimal(repr(value)) <= shown <= Decimal(repr(value)) * Decimal("1.01")
 
 
+def test_shares_are_rounded_as_asked_and_without_the_dust_of_binary_fractions():
+    assert [wording.percent(share, "down") for share in (1 - 0.055, 0.945, 0.9459)] == ["94.5 %"] * 3
+    assert (wording.percent(0.1425, "up"), wording.percent(2 / 3)) == ("14.3 %", "66.7 %")
+    assert wording.signed_points(-0.0001, 0.0999) == "-0.1 to +10 points"
+
+
 @given(st.floats(0, 1e-300, exclude_max=True))
 def test_tiny_p_values_are_never_called_zero(value):
     assert wording.at_most(value) == "below 1e-300"

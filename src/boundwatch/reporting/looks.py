@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boundwatch._support import files
 from boundwatch._support.schema import convert, decode
@@ -38,14 +39,13 @@ class Look:
     kind: Literal["look"] = "look"
 
     @classmethod
-    def at(cls, detector: FixedSampleDetector, finding: Finding, costs: object) -> Look:
+    def at(cls, detector: FixedSampleDetector, finding: Finding, costs: NDArray[np.float64]) -> Look:
         """Return the look that is taken now."""
-        values = detector.certificate.check_costs(costs)  # type: ignore[arg-type]  # it checks them
         return cls(
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             certificate=detector.certificate.fingerprint,
             n=finding.n,
-            costs_sha256=costs_digest(values),
+            costs_sha256=costs_digest(costs),
             detector=f"{finding.detector}, {finding.tail} tail",
             levels=detector.levels,
             verdict=finding.verdict.value,
@@ -80,20 +80,22 @@ def add_look(path: str | os.PathLike[str], look: Look) -> None:
     files.write_bytes(path, before + json.dumps(asdict(look)).encode() + b"\n")
 
 
-def earlier_looks(looks: Sequence[Look], certificate: str, costs: object) -> list[str]:
+def earlier_looks(looks: Sequence[Look], certificate: str, costs: NDArray[np.float64]) -> list[str]:
     """Say which looks were at the beginning of these costs, or at all of them."""
-    values = np.asarray(costs, dtype=np.float64)
-    warnings = []
+    warnings, n = [], costs.size
     for look in looks:
-        begins = look.certificate == certificate and look.n <= values.size
-        if not begins or look.costs_sha256 != costs_digest(values[: look.n]):
+        before = f"were judged before, at {look.time}"
+        if (
+            look.certificate != certificate
+            or look.n > n
+            or look.costs_sha256 != costs_digest(costs[: look.n])
+        ):
             continue
-        if look.n == values.size:
-            before = f"the same {look.n} episodes were judged before, at {look.time}"
-            warnings.append(f"{before}; it is one look, not two")
+        if look.n == n:
+            warnings.append(f"the same {n} episodes {before}; it is one look, not two")
         else:
             warnings.append(
-                f"the first {look.n} of these {values.size} episodes were judged before, at {look.time}: a "
-                "verdict from episodes that were added after a look has no guarantee; use `boundwatch watch`"
+                f"the first {look.n} of these {n} episodes {before}: a verdict from episodes that were added "
+                "after a look has no guarantee; use `boundwatch watch`"
             )
     return warnings

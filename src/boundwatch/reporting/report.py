@@ -109,7 +109,7 @@ def render_report(
     }
     sections = [
         page.heading(top, level=1),
-        page.paragraph(f"Comparison of {episodes} with certificate {own[:12]}{_facts(facts)}", "lead"),
+        _lead(f"{episodes} with certificate {own[:12]}", facts),
         page.verdict(finding.verdict.value, wording.answer(finding), said),
         page.heading("What was promised"),
         page.bullets([*wording.promise(certificate), *wording.basis(certificate)]),
@@ -134,10 +134,9 @@ def render_report(
 
 def _explanation(finding: Finding, certificate: Certificate, episodes: str) -> str:
     """Say in a few sentences what a verdict rests on and what it means."""
-    what, few, least, limit, said = "failure rate", "so few failures", "", "", ""
-    if certificate.binary:
-        limit, least = wording.percent(certificate.lower, "down"), wording.points(finding.shift_lower)
-    else:
+    what, few, said = "failure rate", "so few failures", ""
+    limit, least = wording.percent(certificate.lower, "down"), wording.points(finding.shift_lower)
+    if not certificate.binary:
         what, few = "expected cost", "costs as low as these"
         limit, least = wording.floor(certificate.lower), wording.floor(finding.shift_lower)
         said = (
@@ -146,15 +145,15 @@ def _explanation(finding: Finding, certificate: Certificate, episodes: str) -> s
         )
     if finding.verdict is Verdict.WITHIN:
         return said + _COMPATIBLE
-    joint, p_value = finding.tail == "joint", finding.p_adverse
-    strange = f"If the {what} were still within that limit, evidence as strong as this"
-    if finding.verdict is Verdict.BENIGN:
-        p_value = finding.p_benign
-        strange = f"If the {what} had risen, and so were above the certified lower limit of {limit}, {few}"
-    if joint:
-        world = "nothing had gotten worse" if finding.verdict is Verdict.ADVERSE else f"the {what} had risen"
-        strange = f"If {world}, lab and new trials that differ this much"
-    said += f"{strange} would occur with probability {wording.at_most(p_value)}."
+    if finding.verdict is Verdict.ADVERSE:
+        p_value, world = finding.p_adverse, "nothing had gotten worse"
+        strange = f"the {what} were still within that limit, evidence as strong as this"
+    else:
+        p_value, world = finding.p_benign, f"the {what} had risen"
+        strange = f"{world}, and so were above the certified lower limit of {limit}, {few}"
+    if finding.tail == "joint":
+        strange = f"{world}, lab and new trials that differ this much"
+    said += f"If {strange} would occur with probability {wording.at_most(p_value)}."
     if finding.verdict is Verdict.ADVERSE and finding.shift_lower > 0:
         wrong = f"this limit is wrong with probability at most {finding.false_positive_rate:.6g}"
         said += f" The {what} has risen by at least {least}; {wrong}."
@@ -227,7 +226,7 @@ def render_family_report(
     """Judge the new costs of several tasks and return the report, as `render_report` does of one."""
     family, one = test.family, families.member(test.family)
     finding = test.decide(costs) if finding is None else finding
-    values = {task: family[task].check_costs(costs[task]) for task in finding.tasks}
+    values = {task: np.asarray(costs[task], dtype=np.float64) for task in finding.tasks}
     answer = wording.headline(finding, one)
     column = "" if one == family.by else f" (column {family.by})"
     judged = f"{wording.count(len(finding.tasks), one)}{column}"
@@ -243,7 +242,7 @@ def render_family_report(
     }
     sections = [
         page.heading(title or f"Report on {wording.count(len(family), one)}", level=1),
-        page.paragraph(f"Comparison of {judged} with their certificates{_facts(facts)}", "lead"),
+        _lead(f"{judged} with their certificates", facts),
         page.verdict(
             finding.verdict.value, answer, [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
         ),
@@ -268,9 +267,9 @@ def render_family_report(
     return page.page(title or answer, sections)
 
 
-def _facts(known: Mapping[str, str | None] | None) -> str:
-    """Say what else is known, such as the robot and the site, to go on a sentence."""
-    return "".join([f"; {name} {value}" for name, value in (known or {}).items() if value])
+def _lead(of: str, facts: Mapping[str, str | None] | None) -> Html:
+    known = [f"{name} {value}" for name, value in (facts or {}).items() if value]
+    return page.paragraph("; ".join([f"Comparison of {of}", *known]), "lead")
 
 
 def _now() -> str:
