@@ -21,8 +21,7 @@ import numpy as np
 from joblib import delayed
 from numpy.typing import NDArray
 
-from boundwatch._support.files import write_bytes, write_text
-from boundwatch._support.locks import locked
+from boundwatch._support.files import locked, write_bytes, write_text
 from boundwatch._support.parallel import workers
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting

@@ -244,7 +244,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
 
 def write(results: dict[str, Any], folder: Path) -> Path:
     """Write results, figure and tables into a folder; return the page."""
-    write_text(folder / "results.json", one_page(results))
+    write_text(folder / "results.json", one_page(results) + "\n")
     draw(results, folder / "strangers.png")
     page = folder / "strangers.md"
     write_text(page, "\n\n".join(make(results) for make in PARTS.values()) + "\n")

@@ -13,7 +13,7 @@ from benchmarks import mutation
 from benchmarks.mutation import npy
 
 import boundwatch as bw
-from boundwatch._support.text import printable
+from boundwatch._support.describing import printable
 from boundwatch.readers import read_costs
 
 

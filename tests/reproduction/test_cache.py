@@ -19,7 +19,7 @@ from reproduction import artifacts
 HOLD = """
 import sys
 from pathlib import Path
-from boundwatch._support.locks import locked
+from boundwatch._support.files import locked
 with locked(Path(sys.argv[1]), "run"):
     print("locked", flush=True)
     sys.stdin.read()

@@ -1,10 +1,14 @@
-"""How objects describe themselves: one line of code-like text for `repr`."""
+"""How objects describe themselves, and how text from files is shown: on one line, with nothing hidden."""
 
 from __future__ import annotations
 
 import inspect
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
+
+# Control characters, direction overrides and other invisible ones, halves of a pair, ends of lines.
+_UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def one_line(subject: object, fields: Mapping[str, Any]) -> str:
@@ -36,3 +40,23 @@ def _brief(value: Any) -> str:
     if "\n" not in text and len(text) <= 300:
         return text
     return f"<{type(value).__name__}{' of shape ' + str(value.shape) if hasattr(value, 'shape') else ''}>"
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Return a text with everything escaped that a terminal would act upon rather than show, but for `keep`.
+
+    Examples
+    --------
+    >>> print(printable("arm\x1b[2J\nverdict: \ud800WITHIN"))
+    arm\x1b[2J\nverdict: \ud800WITHIN
+    >>> printable("größer"), printable("a\nb", keep="\n")
+    ('größer', 'a\nb')
+    """
+    if text.isascii() and text.isprintable():  # the usual case
+        return text
+    return "".join(
+        letter
+        if letter in keep or unicodedata.category(letter) not in _UNPRINTABLE
+        else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
+    )

@@ -7,8 +7,8 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -61,18 +61,14 @@ def sha256_file(path: AnyPath) -> str:
             raise _unreadable(path, error) from error
 
 
-def one_page(content: object) -> str:
+def one_page(content: object, newline: str = "\n") -> str:
     """Return a value as indented JSON, with every list of numbers on one line."""
-    return _indented(content, "\n") + "\n"
-
-
-def _indented(content: object, newline: str) -> str:
     deeper = newline + "  "
     if isinstance(content, dict) and content:
-        items = [f"{_encode(str(key))}: {_indented(each, deeper)}" for key, each in content.items()]
+        items = [f"{_encode(str(key))}: {one_page(each, deeper)}" for key, each in content.items()]
         return f"{{{deeper}{f',{deeper}'.join(items)}{newline}}}"
     if isinstance(content, list | tuple) and not set(map(type, content)) <= {int, float}:
-        return f"[{deeper}{f',{deeper}'.join(_indented(each, deeper) for each in content)}{newline}]"
+        return f"[{deeper}{f',{deeper}'.join(one_page(each, deeper) for each in content)}{newline}]"
     return _encode(content)
 
 
@@ -206,3 +202,27 @@ def reason(error: Exception) -> str:
     """Return what the system says about an error, to be continued after a comma."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]
+
+
+@contextmanager
+def locked(folder: Path, what: str) -> Iterator[None]:
+    """Hold a folder inside the block, made if it is not there; refuse at once what another process holds.
+
+    The lock ends with the block or with the process, however either ends. Its file, ``.lock``, stays.
+    """
+    from filelock import FileLock, Timeout  # only training and its like lock a folder
+
+    make_folder(folder)
+    lock = FileLock(folder / ".lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        problem = f"another {what} is computing in {folder}"
+        raise InvalidSetting(problem, remedy="wait until it ends, or choose another folder") from error
+    except OSError as error:
+        problem = f"cannot be locked, {error.strerror or 'the file system has no locks'}"
+        raise InvalidSetting(problem, where=Place(str(folder)), remedy="choose another folder") from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -7,18 +7,38 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import msgspec
 
 from boundwatch.errors import SchemaMismatch
 
 Kind = TypeVar("Kind")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Level = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 """A SHA-256 in hexadecimal."""
+
+
+class FrozenMapping(dict[Key, Value]):
+    """What a mapping held when this was made: it cannot be changed, and can be hashed."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} cannot be changed; make another one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a dict is copied and unpickled by setting its items
+        return type(self), (dict(self),)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
 
 
 def convert(kind: type[Kind], content: object, where: str = "") -> Kind:

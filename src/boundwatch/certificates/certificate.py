@@ -334,7 +334,7 @@ class Certificate(InNotebook):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the certificate as one page of JSON, whole or not at all."""
-        write_text(path, one_page(self.to_dict()))
+        write_text(path, one_page(self.to_dict()) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Certificate:

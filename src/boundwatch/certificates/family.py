@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.files import one_page, read_bytes, sha256_file, write_text
-from boundwatch._support.frozen import FrozenMapping
 from boundwatch._support.notebook import html, table
-from boundwatch._support.schema import convert, decode
+from boundwatch._support.schema import FrozenMapping, convert, decode
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import verification
 from boundwatch.certificates.certificate import Certificate, require_certificate
@@ -256,7 +255,7 @@ class CertificateFamily(Mapping[str, Certificate]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all certificates to one JSON file, whole or not at all."""
-        write_text(path, one_page(self.to_dict()))
+        write_text(path, one_page(self.to_dict()) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CertificateFamily:

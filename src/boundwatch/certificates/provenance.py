@@ -18,8 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from boundwatch._support.files import sha256_file
-from boundwatch._support.frozen import FrozenMapping
-from boundwatch._support.schema import Digest
+from boundwatch._support.schema import Digest, FrozenMapping
 from boundwatch._version import __version__
 from boundwatch.errors import InvalidSetting
 

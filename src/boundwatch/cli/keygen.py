@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boundwatch._support.text import printable
+from boundwatch._support.describing import printable
 from boundwatch.certificates.signing import generate_keys
 from boundwatch.cli.root import command
 

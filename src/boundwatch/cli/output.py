@@ -11,8 +11,8 @@ from typing import Any
 
 import typer
 
+from boundwatch._support.describing import printable
 from boundwatch._support.files import one_page
-from boundwatch._support.text import printable
 from boundwatch._support.validation import shortest
 from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
@@ -29,7 +29,7 @@ _UNUSUAL = 0.2  # a level that people may not have meant
 
 def print_json(content: object) -> None:
     """Print one JSON document."""
-    print(one_page(content), end="")
+    print(one_page(content))
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:

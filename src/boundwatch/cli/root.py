@@ -23,7 +23,7 @@ from typing import Annotated, Any, NoReturn, TypeVar, cast
 import typer
 from typer.core import TyperCommand
 
-from boundwatch._support.text import printable
+from boundwatch._support.describing import printable
 from boundwatch._version import __version__
 from boundwatch.cli.options import as_options
 from boundwatch.cli.spelling import said

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from boundwatch._support.text import printable
+from boundwatch._support.describing import printable
 from boundwatch.cli import output as out
 from boundwatch.detectors import ChangeDetector, Verdict
 from boundwatch.reporting import wording

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Literal, Self, get_args
 
-from boundwatch._support.frozen import FrozenMapping
-from boundwatch._support.schema import convert
+from boundwatch._support.schema import FrozenMapping, convert
 from boundwatch._support.validation import check_choice
 from boundwatch.errors import Argument, InvalidSetting
 

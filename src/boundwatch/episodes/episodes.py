@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.frozen import FrozenMapping
+from boundwatch._support.schema import FrozenMapping
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.compatibility import compared

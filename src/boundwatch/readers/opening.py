@@ -16,8 +16,8 @@ from functools import partial
 from itertools import chain
 from typing import IO
 
+from boundwatch._support.describing import printable
 from boundwatch._support.files import open_binary
-from boundwatch._support.text import printable
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, Place, Refusal
 from boundwatch.readers.block import Format, damaged, too_large
 from boundwatch.readers.text import LONGEST_LINE, long_line

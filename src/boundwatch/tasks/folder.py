@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from boundwatch import bounds
-from boundwatch._support.files import make_folder, read_bytes, sha256_file, write_text
-from boundwatch._support.locks import locked
+from boundwatch._support.files import locked, make_folder, read_bytes, sha256_file, write_text
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
