@@ -19,7 +19,7 @@ from boundwatch.cli.spelling import flag
 from boundwatch.episodes.cells import normal
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import KINDS, Kind, Measure
+from boundwatch.episodes.measure import KINDS, Kind
 from boundwatch.errors import (
     Argument,
     BoundwatchError,
@@ -173,7 +173,8 @@ class Reading:
         for kind, column in columns.items():
             other = "cost_range" if kind == "success" else "success_values"
             changes: dict[str, Any] = {**dict.fromkeys((*KINDS, other)), kind: column}
-            judge = None if metrics is None else _of_column(metrics, column, by)
+            judge: Any = None if metrics is None else _metrics(metrics).get(normal(column))
+            judge = judge if judge is None or by is not None else judge[""]
             one = dataclasses.replace(reading, **changes)
             sources.append(episodes := one.read(path, certificate=judge, by=by, **others))
             for task, part in ({"": episodes} if by is None else episodes.split()).items():
@@ -211,7 +212,8 @@ class Reading:
 
     def of_metrics(self, family: CertificateFamily) -> Reading:
         """Return the same with the columns, range and words of certificates of several, unless given."""
-        known = _measures(family)
+        firsts = [next(iter(tasks.values())) for tasks in _metrics(family).values()]
+        known = [first.measure for first in firsts if first.measure is not None]
         if 0 < len(self.columns) < len(known):
             remedy: list[str | Argument] = ["name none, or the same ones:"]
             for measure in known:
@@ -259,24 +261,13 @@ def tasks_of_metrics(family: CertificateFamily) -> str | None:
     return family.by.removesuffix(METRIC).rstrip("/") or None
 
 
-def _measures(family: CertificateFamily) -> list[Measure]:
-    """Return how each metric is measured, once for all tasks."""
-    known = [one.measure for one in family.values() if one.measure is not None]
-    return list({(measure.kind, normal(measure.column or "")): measure for measure in known}.values())
-
-
-def _of_column(
-    family: CertificateFamily, column: str, by: str | None
-) -> Certificate | dict[str, Certificate] | None:
-    """Return the certificate of a metric, or those of its tasks; None if it has none."""
-    if by is None:
-        return family.get(column)
-    found = {
-        name.removesuffix(f"/{one.measure.column}"): one
-        for name, one in family.items()
-        if one.measure is not None and normal(one.measure.column or "") == normal(column)
-    }
-    return found or None
+def _metrics(family: CertificateFamily) -> dict[str, dict[str, Certificate]]:
+    """Return the certificates of each metric, by its column, for each task; without tasks it has no name."""
+    found: dict[str, dict[str, Certificate]] = {}
+    for name, one in family.items():
+        column = "" if one.measure is None else one.measure.column or ""
+        found.setdefault(normal(column), {})[name.removesuffix(column).removesuffix("/")] = one
+    return found
 
 
 def is_certificate(path: str) -> bool:
