@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -19,7 +17,7 @@ from boundwatch.watching.sources import is_pipe
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader, declare
 from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
-from program import LIMIT, started
+from program import LIMIT
 
 CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
@@ -388,20 +386,6 @@ def test_a_replayed_pipe_is_counted_after_what_was_counted(tmp_path):
         assert refused.value.where.source == str(fifo)
         session.store.close()
         sender.join(LIMIT)
-
-
-def test_a_second_watch_of_a_state_is_refused_while_the_first_counts(tmp_path):
-    code = (
-        "import sys\nfrom boundwatch.watching.store import Store\n"
-        "store = Store(sys.argv[1], 'watch')\nprint('locked', flush=True)\nsys.stdin.read()"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "s")]
-    with started(command, stdin=subprocess.PIPE) as other:
-        assert other.stdout.readline() == "locked\n"
-        with pytest.raises(InvalidSetting, match="is in use by another process"):
-            watch(tmp_path / "s")
-        other.kill()
-    watch(tmp_path / "s").store.close()
 
 
 def test_a_malformed_line_after_the_alarm_is_not_read_however_lines_come(tmp_path):

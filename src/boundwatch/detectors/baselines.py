@@ -104,10 +104,8 @@ class _ConfidenceBaseline(ABC):
             The network's outputs before the softmax, shape (n, actions).
         """
         many = self.decide_many(_check_logits(logits, "logits", ndim=2)[None])
-        verdict, score = Verdict(str(many.verdict[0])), float(many.score[0])
-        return BaselineFinding(
-            verdict=verdict, n=many.n, score=score, threshold=many.threshold, detector=self.name
-        )
+        one = vars(many) | {"verdict": Verdict(str(many.verdict[0])), "score": float(many.score[0])}
+        return BaselineFinding(**one)
 
     def decide_many(self, logits: ArrayLike) -> BaselineFinding[NDArray[np.str_], Array]:
         """Judge many datasets of equal size at once: shape (datasets, n, actions)."""

@@ -286,9 +286,8 @@ class FamilyTest:
         found: dict[str, dict[str, Any]] = {}
         if self.control == "e-bh":
             levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
-            found = {
-                task: _anytime_evidence(judged[task], values[task], *levels, self.margin) for task in judged
-            }
+            for task, certificate in judged.items():
+                found[task] = _anytime_evidence(certificate, values[task], *levels, self.margin)
         else:
             names = ["p_adverse", "p_benign", "shift_lower", "shift_upper", "p_margin"]
             for tasks, judge, rows in self._alike(judged, values):
@@ -296,16 +295,10 @@ class FamilyTest:
                 columns += [] if self.margin is None else [judge.p_margin(rows, self.margin)]
                 numbers = zip(*(column.tolist() for column in columns), strict=True)
                 found |= {task: dict(zip(names, row)) for task, row in zip(tasks, numbers, strict=True)}  # noqa: B905
-        return [
-            {
-                "task": task,
-                "n": each.size,
-                "mean_cost": float(each.mean()),
-                "binary": judged[task].binary,
-                **found[task],
-            }
-            for task, each in values.items()
-        ]
+        for task, each in values.items():
+            same = {"n": each.size, "mean_cost": float(each.mean()), "binary": judged[task].binary}
+            found[task] |= {"task": task, **same}
+        return [found[task] for task in values]
 
     def _alike(
         self, judged: CertificateFamily, values: Mapping[str, Array]

@@ -135,12 +135,8 @@ def alarm_counts(bets: Bets, bound: float, log_threshold: float, horizon: int) -
 def alarm_distribution(needed: NDArray[np.int64], rate: float) -> tuple[Array, NDArray[np.int64], Array]:
     """Run the exact dynamic program over (episodes, failures) for costs of 0 and 1.
 
-    Returns
-    -------
-    alarms
-        The probability that the first alarm comes with episode n, for every n.
-    counts, alive
-        The numbers of failures still without an alarm at the end, and their probabilities.
+    Return the probability that the first alarm comes with episode n, for every n; and the numbers of failures
+    still without an alarm at the end, with their probabilities.
     """
     horizon = needed.size - 1
     alarms = np.zeros(horizon + 1)

@@ -41,13 +41,6 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
     No shell is involved, so nothing in the alarm can become a command. Plain values are in the environment,
     too: ``ALARM_STREAM``, ``ALARM_VERDICT``, …. What it prints goes to standard error: standard
     output is for findings. It must end within a minute, with code 0.
-
-    Examples
-    --------
-    >>> run_command("grep -q adverse", {"stream": "arm-1", "verdict": "adverse"})
-    >>> run_command("grep -q adverse", {"stream": "arm-1", "verdict": "within"})
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidSetting: on_alarm = 'grep -q adverse' ended with code 1; ...
     """
     words = check_command(command)
     plain = {name: value for name, value in alarm.items() if isinstance(value, str | int | float)}

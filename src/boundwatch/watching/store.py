@@ -35,12 +35,8 @@ class Store:
     the latest commit, whole. A second owner is refused, by whichever path or link it comes. **Assumes**: the
     file is on a disk that keeps what it has acknowledged, and after a kill is moved only with its ``-wal``.
 
-    Parameters
-    ----------
-    path
-        The file; None keeps everything in memory, for those who do not come back.
-    kind
-        What is kept in it: a store of another kind is refused.
+    Without a `path` everything is in memory, for those who do not come back. A store of another `kind` is
+    refused.
 
     Examples
     --------
@@ -175,12 +171,9 @@ class Store:
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             # SQLite locks the file itself, not its name, and a kill releases the lock.
-            for statement in (
-                "PRAGMA locking_mode = EXCLUSIVE",
-                "PRAGMA synchronous = FULL",
-                "BEGIN EXCLUSIVE",
-            ):
-                connection.execute(statement)
+            for statement in ("locking_mode = EXCLUSIVE", "synchronous = FULL"):
+                connection.execute(f"PRAGMA {statement}")
+            connection.execute("BEGIN EXCLUSIVE")
             self._check(connection)
             connection.execute("COMMIT")
             # After that: until the first commit is moved to the file, its head must say whose it is.

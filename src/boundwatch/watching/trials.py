@@ -324,9 +324,7 @@ def refuse_document(path: str, reader: TrialReader) -> None:
 
 
 def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | str | None]:
-    """Yield trials one by one as their lines come, and notes in between; refuse what is none.
-
-    None says that nothing new has come to a file that is followed.
+    """Yield trials as their lines come, notes in between, and None where nothing new has come.
 
     For those who count in memory only: `certify` with a stopping rule, `compare --follow`.
     """
@@ -359,11 +357,6 @@ def declare(
 
     `columns` says what each column holds that was named, `certified` the measure of each metric's
     certificate; of several columns each has the range or the words that go with it.
-
-    Examples
-    --------
-    >>> list(declare({"success": "ok", "cost": "force"}, Design(), cost_range=(0, 50)))
-    ['ok', 'force']
     """
     # A certificate that keeps no measure is one of costs.
     known = {name: measure or Measure("cost") for name, measure in (certified or {}).items()}
