@@ -333,26 +333,15 @@ def test_rows_without_an_outcome_are_one_place(tmp_path):
     assert (refused.value.where.number, refused.value.where.last) == (3, 5)
 
 
-SMALL = {
-    "csv": b"trial,cost\n1,0.5\n2,1\n",
-    "gzip": gzip.compress(b"trial,cost\n1,0.5\n2,1\n", mtime=0),
-    "jsonl": b'{"cost": 0.5}\n{"cost": 1}\n',
-    "json": b'[{"cost": 0.5}, {"cost": 1}]',
-    "npy": npy(np.array([0.5, 1])),
+LOGS = {
     "lerobot-eval": evaluation([True, False]),
-    "sb3-evaluations": npz(
-        timesteps=np.array([1]), results=np.zeros((1, 2)), successes=np.ones((1, 2), bool)
-    ),
+    "sb3-evaluations": npz(timesteps=[1], results=np.zeros((1, 2)), successes=np.ones((1, 2), bool)),
     "sb3-monitor": b'#{"t_start": 1}\nr,l,t,is_success\n5,1,2,1\n',
-    "parquet": parquet(cost=[0.5, 1.0], task=["a", "b"]),
-    "mcap": mcap(r=[{"cost": 0.5}, {"cost": 1}]),
-    "xlsx": workbook([["cost"], [0.5], [1]]),
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_damage_gives_a_refusal_or_costs(tmp_path, name):
-    data = SMALL[name]
+@pytest.mark.parametrize("data", [*FORMATS.values(), *LOGS.values()], ids=[*FORMATS, *LOGS])
+def test_damage_gives_a_refusal_or_costs(tmp_path, data):
     path = tmp_path / "damaged"
     steps = max(1, len(data) // 300)
     for place in range(0, len(data), steps):
