@@ -172,14 +172,12 @@ def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
         print(json.dumps({"cost": cost} | campaign.to_dict(), allow_nan=False), flush=True)
         return
     if campaign.binary:
-        seen = f"{'failed' if cost else 'succeeded':<9}  {wording.failed(campaign):<16}"
         limits = (
             f"fails in {wording.limits(campaign)} of trials  width {wording.points(campaign.width, 'up')}"
         )
     else:
-        seen = f"cost {cost:<6.4g} mean {campaign.mean_cost:<7.4f}"
         limits = (
             f"expected cost {wording.floor(campaign.lower)} to {wording.ceiling(campaign.upper)}  "
             f"width {wording.ceiling(campaign.width)}"
         )
-    print(f"trial {campaign.n:>5}  {seen} {limits}", flush=True)
+    print(f"trial {campaign.n:>5}  {out.seen(campaign, cost)} {limits}", flush=True)

@@ -120,6 +120,13 @@ def warn_of_levels(levels: Mapping[str, float | None]) -> None:
             )
 
 
+def seen(known: Any, cost: float) -> str:
+    """Say a trial's outcome, and what is known of all so far, in columns."""
+    if known.binary:
+        return f"{'failed' if cost else 'succeeded':<9}  {wording.failed(known):<16}"
+    return f"cost {cost:<6.4g} mean {known.mean_cost:<7.4f}"
+
+
 def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
     """Say on standard error which numbers of a certificate are taken on trust, without a key."""
     if key is not None:

@@ -73,10 +73,8 @@ def _json_line(event: Counted, interval: bool) -> str:
 def _text_line(event: Counted, interval: bool, *, shown: bool) -> str:
     finding = event.finding
     whose = f"{printable(event.stream)}  " if event.stream else ""
-    seen = f"episode {finding.n:>5}  cost {event.cost:<6.4g} mean {finding.mean_cost:<7.4f}"
-    if finding.binary:
-        outcome = "failed" if event.cost else "succeeded"
-        seen = f"trial {finding.n:>5}  {outcome:<9}  {wording.failed(finding):<16}"
+    one = "trial" if finding.binary else "episode"
+    seen = f"{one} {finding.n:>5}  {out.seen(finding, event.cost)}"
     kept = ""
     if finding.no_worse:
         margin = wording.points(finding.margin, "nearest") if finding.binary else f"{finding.margin:g}"
