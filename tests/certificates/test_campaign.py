@@ -7,7 +7,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import CertificateError, InvalidCost, InvalidLevel, InvalidSetting, SchemaMismatch
+from boundwatch.errors import CertificateError, InvalidCost, InvalidLevel, SchemaMismatch
 
 
 def costs_of(binary: bool, n: int) -> np.ndarray:
@@ -17,13 +17,7 @@ def costs_of(binary: bool, n: int) -> np.ndarray:
 
 def test_it_promises_nothing_before_the_first_trial():
     campaign = bw.Campaign()
-    assert (campaign.n, campaign.lower, campaign.upper, campaign.width, campaign.mean_cost) == (
-        0,
-        0,
-        1,
-        1,
-        None,
-    )
+    assert (campaign.n, campaign.lower, campaign.upper, campaign.mean_cost) == (0, 0, 1, None)
     with pytest.raises(InvalidCost, match="no trial has been counted"):
         campaign.certificate()
 
@@ -82,8 +76,6 @@ def test_bad_input_is_refused_and_not_counted():
         bw.Campaign(delta=1.5)
     with pytest.raises(InvalidLevel, match="promises nothing"):
         bw.Campaign(delta_upper=0.6, delta_lower=0.6)
-    with pytest.raises(InvalidSetting, match="unknown"):
-        bw.Certificate.from_held_out([0, 1], method="anytime")
 
 
 def test_notebooks_show_it():

@@ -317,33 +317,44 @@ def test_certificates_are_hashable_and_cannot_be_changed():
     assert {bw.HypothesisTest(MADE["kl"][0])} == {bw.HypothesisTest(MADE["kl"][0])}
 
 
-def test_only_a_campaign_makes_anytime_certificates():
-    with pytest.raises(InvalidSetting, match="method = 'anytime' is unknown"):
-        bw.Certificate.from_held_out(BOUNDED, method="anytime")
+REFUSED = [
+    (lambda: bw.Certificate.from_held_out(BOUNDED, delta=0), InvalidLevel, "delta = 0 is outside"),
+    (lambda: bw.Certificate.from_held_out(BINARY, method="exact"), InvalidSetting, "needs binary costs"),
+    (lambda: bw.Certificate.from_held_out(BOUNDED, method="normal"), InvalidSetting, "'normal' is unknown"),
+    (lambda: bw.Certificate.from_held_out(BOUNDED, method="anytime"), InvalidSetting, "is unknown"),
+    (lambda: bw.Certificate.from_held_out(BOUNDED, binary=True), InvalidCost, "is not 0 or 1"),
+    (
+        lambda: bw.Certificate.from_held_out(BOUNDED, seed="abc"),
+        InvalidSetting,
+        "seed = 'abc' is not a whole",
+    ),
+    (lambda: pac_bayes(BOUNDED[:7], 0.0), InvalidSetting, "too few"),
+    (lambda: pac_bayes(BOUNDED, float("inf")), InvalidSetting, "renyi = inf is not a divergence"),
+    (lambda: pac_bayes(BOUNDED, None), InvalidSetting, "renyi = None is not a divergence"),
+    (
+        lambda: bw.Certificate.from_pointwise(BOUNDED, log_ratio=float("nan")),
+        InvalidSetting,
+        "log_ratio = nan is not a finite number",
+    ),
+    (lambda: bounded("0.1", 0.2), InvalidSetting, r"lower = '0\.1' is not a limit"),
+    (lambda: bounded(0.3, 0.2), InvalidSetting, r"lower = 0\.3 is not a limit between 0 and upper = 0\.2"),
+    (
+        lambda: bounded(0.1, 0.2, delta_upper=0.3, delta_lower=0.01),
+        InvalidLevel,
+        r"delta = 0\.01 is below 0\.3",
+    ),
+]
 
 
-def test_refusals():
-    with pytest.raises(InvalidLevel, match="delta = 0 is outside"):
-        bw.Certificate.from_held_out(BOUNDED, delta=0)
-    with pytest.raises(InvalidSetting, match="method = 'exact' needs binary costs"):
-        bw.Certificate.from_held_out(BINARY, method="exact")
-    with pytest.raises(InvalidSetting, match="method = 'normal' is unknown"):
-        bw.Certificate.from_held_out(BOUNDED, method="normal")
-    with pytest.raises(InvalidCost, match="is not 0 or 1"):
-        bw.Certificate.from_held_out(BOUNDED, binary=True)
-    with pytest.raises(InvalidSetting, match="too few"):
-        bw.Certificate.from_pac_bayes(BOUNDED[:7], renyi=0.0)
-    with pytest.raises(InvalidSetting, match="renyi = inf is not a divergence that bounds anything"):
-        bw.Certificate.from_pac_bayes(BOUNDED, renyi=float("inf"))
-    with pytest.raises(InvalidSetting, match="log_ratio = nan is not a finite number"):
-        bw.Certificate.from_pointwise(BOUNDED, log_ratio=float("nan"))
-    with pytest.raises(InvalidSetting, match=r"lower = '0\.1' is not a limit"):
-        bw.Certificate.from_bounds(lower="0.1", upper=0.2, delta=0.01)
-    with pytest.raises(InvalidSetting, match="renyi = None is not a divergence"):
-        bw.Certificate.from_pac_bayes(BOUNDED, renyi=None)
-    with pytest.raises(InvalidSetting, match="seed = 'abc' is not a whole number"):
-        bw.Certificate.from_held_out(BOUNDED, seed="abc")
-    with pytest.raises(InvalidLevel, match=r"delta = 0\.01 is below 0\.3"):
-        bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, delta_upper=0.3, delta_lower=0.01)
-    with pytest.raises(InvalidSetting, match=r"lower = 0\.3 is not a limit between 0 and upper = 0\.2"):
-        bw.Certificate.from_bounds(lower=0.3, upper=0.2, delta=0.01)
+def pac_bayes(costs, renyi):
+    return bw.Certificate.from_pac_bayes(costs, renyi=renyi)
+
+
+def bounded(lower, upper, **deltas):
+    return bw.Certificate.from_bounds(lower=lower, upper=upper, delta=0.01, **deltas)
+
+
+@pytest.mark.parametrize(("make", "kind", "message"), REFUSED)
+def test_refusals(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make()

@@ -23,7 +23,14 @@ from boundwatch.certificates.limits import HeldOutMethod, derive_all
 from boundwatch.certificates.signing import check_signature
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidSetting, ProvenanceMismatch, SchemaMismatch, part_of, shown
+from boundwatch.errors import (
+    CertificateError,
+    InvalidSetting,
+    ProvenanceMismatch,
+    SchemaMismatch,
+    part_of,
+    shown,
+)
 
 CERTIFY_IT = "certify it, or leave it out"
 """What to do about a task without a certificate, where certificates judge new costs."""
@@ -286,13 +293,14 @@ def load(
     ['pick', 'place']
     """
     data = read_bytes(path)
-    with part_of(str(path)):
+    try:
         content = decode(data, "certificate")
-    if key is not None:
-        check_signature(path, content, key)
-    several = isinstance(content, dict) and "certificates" in content
-    with part_of(str(path)):
+        if key is not None:
+            check_signature(path, content, key)
+        several = isinstance(content, dict) and "certificates" in content
         return CertificateFamily.from_dict(content) if several else Certificate.from_dict(content)
+    except CertificateError as error:
+        raise error.inside(str(path)) from None
 
 
 @dataclass(frozen=True)

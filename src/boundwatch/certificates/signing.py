@@ -76,15 +76,14 @@ def check_signature(path: _PathLike, content: object, key: _PathLike) -> None:
     signature = _read_signature(path)
     _, serialization = _cryptography()
     raw = public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    where = Place(str(path))
     if signature.key != raw.hex():
         problem = f"is signed with another key ({signature.key[:16]}) than {key} ({raw.hex()[:16]})"
-        raise CertificateError(problem, where=where, remedy="get it from the holder of that key")
+        raise CertificateError(problem, remedy="get it from the holder of that key")
     try:
         public.verify(bytes.fromhex(signature.signature), _message(content))
     except InvalidSignature:
         problem = "was altered after it was signed, its signature does not fit"
-        raise CertificateError(problem, where=where, remedy="get it from its signer") from None
+        raise CertificateError(problem, remedy="get it from its signer") from None
 
 
 def signature_path(path: _PathLike) -> Path:
@@ -136,12 +135,12 @@ def _read_signature(path: _PathLike) -> _Signature:
     if not target.exists():
         problem = f"is not signed, there is no {target.name} beside it"
         remedy = "sign it with certify --sign, or leave out --key"
-        raise CertificateError(problem, where=Place(str(path)), remedy=remedy)
+        raise CertificateError(problem, remedy=remedy)
     try:
         return convert(_Signature, decode(read_bytes(target), "signature"))
     except SchemaMismatch as error:
-        problem = f"is not a signature ({error})"
-        raise CertificateError(problem, where=Place(str(target)), remedy="get it from its signer") from None
+        problem = f"{target.name} beside it is not a signature ({error})"
+        raise CertificateError(problem, remedy="get it from its signer") from None
 
 
 def _cryptography() -> tuple[Any, Any]:
