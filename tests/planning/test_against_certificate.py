@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds.joint_region import alarm_line
+from boundwatch.detectors import base
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
@@ -185,9 +186,9 @@ def test_a_delta_that_leaves_nothing_of_the_default_needs_a_level():
 @pytest.mark.parametrize(
     ("where", "name", "level"),
     [
-        (bw.SequentialTest, "alpha_adverse", power.ALPHA_WATCH),
-        (bw.HypothesisTest, "alpha_adverse", power.ALPHA_ONCE),
-        (bw.PolicyComparison, "alpha", power.ALPHA_ONCE),
+        (bw.SequentialTest, "alpha_adverse", base.ANYTIME_LEVEL),
+        (bw.HypothesisTest, "alpha_adverse", base.LOOK_LEVEL),
+        (bw.PolicyComparison, "alpha", base.LOOK_LEVEL),
         (bw.Certificate.from_held_out, "delta", power.DELTA),
     ],
 )

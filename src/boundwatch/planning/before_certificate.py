@@ -15,11 +15,11 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds import rate_difference
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, joint_region
+from boundwatch.bounds.two_sample import chances
+from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.power import (
-    ALPHA_ONCE,
-    ALPHA_WATCH,
     DELTA,
     Array,
     chance_of,
@@ -233,14 +233,7 @@ def _exact_power(question: Question, lab: int, site: int) -> float:
     if question.name != "worse":  # the lab's rate exceeds the new one by more than minus the margin
         (n0, p0), (n1, p1) = (n1, p1), (n0, p0)
     needed = rate_difference.rate_difference_region(n0, n1, question.rate, -question.margin)
-    return min(float(_chances(n0, p0) @ chance_of(needed, n1, p1)), 1.0)
-
-
-def _chances(n: int, rate: float) -> Array:
-    """Return the probabilities of 0 to n failures."""
-    k = np.arange(n + 1)
-    logs = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    return np.asarray(np.exp(logs + special.xlogy(k, rate) + special.xlog1py(n - k, -rate)))
+    return min(float(chances(n0, np.array(p0)) @ chance_of(needed, n1, p1)), 1.0)
 
 
 def plan_trials(
@@ -286,7 +279,7 @@ def plan_trials(
     best = bookings[0.9] or bookings[0.8]
     lab_run = lab or (None if best is None else best.lab)
     site_run = site or (None if best is None else best.site)
-    watch_mean, watch_power = _watch(question, lab_run, site_run, alpha or ALPHA_WATCH)
+    watch_mean, watch_power = _watch(question, lab_run, site_run, alpha or ANYTIME_LEVEL)
     return TrialPlan(
         question=question.name,
         cost=question.cost,
@@ -304,7 +297,7 @@ def plan_trials(
 
 
 def _ask(cost: float, new_cost: float, margin: float | None, alpha: float | None, delta: float) -> Question:
-    level = ALPHA_ONCE if alpha is None else check_level(alpha, "alpha")
+    level = LOOK_LEVEL if alpha is None else check_level(alpha, "alpha")
     side = check_level(delta, "delta") / 2
     if level + side >= 1:
         raise InvalidSetting("alpha and half of delta add up to 1 or more; choose smaller ones")
@@ -331,11 +324,11 @@ def _watch(
     total = alpha + question.delta
     if question.name != "worse" or lab is None or lab > MOST_REFERENCE_TRIALS or total < SMALLEST_TOTAL:
         return None, None
-    region, chances = joint_region(lab, total), _chances(lab, question.cost)
+    region, of_lab = joint_region(lab, total), chances(lab, np.array(question.cost))
     reached = np.zeros(_WATCHED + 1)  # P[alarm within 0, 1, … trials], over the draw of the lab's trials, too
-    for k in np.flatnonzero(chances > 1e-6).tolist():
+    for k in np.flatnonzero(of_lab > 1e-6).tolist():
         line = region.line(k).needed(_WATCHED)[: _WATCHED + 1]
-        reached += chances[k] * np.cumsum(alarm_distribution(line, question.new_cost)[0])
+        reached += of_lab[k] * np.cumsum(alarm_distribution(line, question.new_cost)[0])
     return mean_wait(reached), None if site is None or site > _WATCHED else float(reached[site])
 
 

@@ -27,8 +27,7 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 _Costs = TypeVar("_Costs", float, Array)
 
-# What detectors take by default: those that look once, and those that may be read after every trial.
-ALPHA_ONCE, ALPHA_WATCH, DELTA = LOOK_LEVEL, ANYTIME_LEVEL, 0.01
+DELTA = 0.01
 POWERS = (0.5, 0.8, 0.9, 0.95)
 # Beyond this many trials the answer is "more than", not a number.
 MOST_TRIALS = 5000
@@ -218,14 +217,14 @@ def choose_side(certificate: Certificate, mean: float, alpha: float | None) -> C
     if record is not None and mean == record.mean:
         raise InvalidSetting(f"cost = {mean:g} is what was certified, so there is no shift; choose another")
     delta = certificate.delta_upper if adverse else certificate.delta_lower
-    if alpha is None and delta >= ALPHA_ONCE:
+    if alpha is None and delta >= LOOK_LEVEL:
         raise InvalidSetting(
-            f"delta = {delta:g} leaves nothing of the default rate of {ALPHA_ONCE:g}; pass alpha"
+            f"delta = {delta:g} leaves nothing of the default rate of {LOOK_LEVEL:g}; pass alpha"
         )
     levels = {
-        "hypothesis-test": alpha or ALPHA_ONCE,
-        "confidence-interval": alpha or ALPHA_ONCE - delta,
-        "sequential-test": alpha or ALPHA_WATCH,
+        "hypothesis-test": alpha or LOOK_LEVEL,
+        "confidence-interval": alpha or LOOK_LEVEL - delta,
+        "sequential-test": alpha or ANYTIME_LEVEL,
     }
     reference = None
     if record is not None and SMALLEST_TOTAL <= levels["sequential-test"] + delta < 1:

@@ -15,9 +15,10 @@ from boundwatch.comparison.evidence import DifferenceBets, LateBets
 from boundwatch.comparison.policy_comparison import check_horizon
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
+from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidSetting
-from boundwatch.planning.power import ALPHA_ONCE, Array, check_rate, first_reaching, mean_wait
+from boundwatch.planning.power import Array, check_rate, first_reaching, mean_wait
 
 POWERS = (0.5, 0.8, 0.9)
 CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.8)
@@ -92,7 +93,7 @@ def plan_comparison(
     *,
     cost_a: float,
     cost_b: float,
-    alpha: float = ALPHA_ONCE,
+    alpha: float = LOOK_LEVEL,
     paired: bool = False,
     correlation: float = 0.0,
     horizon: int | None = None,
