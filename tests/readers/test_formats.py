@@ -167,6 +167,15 @@ def test_an_evaluation_of_lerobot(tmp_path):
     assert "seed" in found.warnings[0]
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_large_workbook_comes_through_a_pipe(monkeypatch, pack):
+    values = np.random.default_rng(1).random(9000)
+    data = workbook([["cost"], *([value] for value in values.tolist())])
+    assert len(data) > 1 << 16  # more than is looked at to recognize it
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(data))))
+    assert read_costs("-").costs == pytest.approx(values)  # a cell has 16 digits
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -112,10 +112,10 @@ class Source:
 
     def seekable(self) -> IO[bytes]:
         """Return the file itself, or a copy of it in memory where it comes through a pipe or gzip."""
-        if self._seekable:
-            self._file.seek(0)
-            return self._file
-        return io.BytesIO(self.whole())
+        if not self._seekable:  # its bytes come once
+            self._file, self._seekable = io.BytesIO(self.whole()), True
+        self._file.seek(0)
+        return self._file
 
     def whole(self) -> bytes:
         """Return all bytes; refuse too many."""
