@@ -28,14 +28,15 @@ from network import Listener, wait_until
 class Receiver(Listener):
     """A web server that refuses some requests first, and keeps the others."""
 
-    def __init__(self, refuse=0):
+    def __init__(self, refuse=0, status=500):
         super().__init__(self.take)
         self.url += "/hooks/secret"
-        self.seen, self.refuse = [], refuse
+        self.seen, self.refuse, self.status = [], refuse, status
 
     def take(self, headers, body):
         self.seen.append((headers, body))
-        return 500 if len(self.seen) <= self.refuse else 204, {}, ""
+        elsewhere = {"Location": self.url}
+        return (self.status, elsewhere, "") if len(self.seen) <= self.refuse else (204, {}, "")
 
     @property
     def streams(self):
@@ -55,8 +56,9 @@ def waiting(database):
         return outbox.lag(connection)[0]
 
 
-def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certificate):
-    receiver = Receiver(refuse=2)
+@pytest.mark.parametrize("status", [500, 302, 307])
+def test_a_webhook_is_signed_and_retried_until_it_is_accepted(database, certificate, status):
+    receiver = Receiver(refuse=2, status=status)  # a redirect is not followed
     channel = Channel("webhook", receiver.url, "s3cret", monitor="https://monitor.example.com")
     alarm(database, certificate, channel)
     for _ in range(3):

@@ -77,11 +77,6 @@ class Channel:
             return f"{urlsplit(self.target).hostname}#{digest}"
         return f"{self.target[:60]}#{digest}" if self.kind == "email" else f"command#{digest}"
 
-    @property
-    def deadline(self) -> float:
-        """How many seconds one delivery may take."""
-        return LONGEST_COMMAND if self.kind == "command" else _DEADLINE
-
     def send(self, delivery_id: str, payload: str) -> None:
         """Deliver before the deadline, or raise the error that says why not."""
         content = json.loads(payload)
@@ -105,7 +100,7 @@ class Channel:
             headers["X-Boundwatch-Signature"] = "sha256=" + sign(self.secret, moment, body)
         request = urllib.request.Request(self.target, body, headers)  # noqa: S310 - http(s) only, see above
         twins: list[socket.socket] = []
-        opener = urllib.request.build_opener(_NoRedirect, _Handler(twins))
+        opener = urllib.request.build_opener(_Handler(twins))
         with _ended_by(_DEADLINE, lambda: twins), opener.open(request, timeout=_DEADLINE):
             pass
 
@@ -168,7 +163,10 @@ def deliver(database: Database, channel: Channel) -> bool:
             changes.append((row.id, {"delivered": time.time(), "attempts": attempts, "error": None}))
         except Exception as error:  # whatever it is, it must not keep the next attempt from being made
             pause = min(_LONGEST_PAUSE, 2.0 ** min(attempts - 1, 16))
-            reason = _name(error)
+            # Its text may hold the address, which is a secret.
+            reason = type(error).__name__
+            if isinstance(error, urllib.error.HTTPError):
+                reason = f"HTTP {error.code}"
             changes.append((row.id, {"due": time.time() + pause, "attempts": attempts, "error": reason}))
             _LOG.warning("delivery %s to %s failed (%s), again in %g s", row.id, row.target, reason, pause)
             break
@@ -195,7 +193,8 @@ def _lease(database: Database, channel: Channel) -> Sequence[Row[Any]]:
         row = connection.execute(first.with_for_update()).first()
         if row is None or row.due > time.time():  # another server was quicker
             return []
-        lease = time.time() + channel.deadline + _SECONDS_AT_ONCE + _SPARE
+        longest = LONGEST_COMMAND if channel.kind == "command" else _DEADLINE
+        lease = time.time() + longest + _SECONDS_AT_ONCE + _SPARE
         connection.execute(update(deliveries).where(deliveries.c.id == row.id).values(due=lease))
         return connection.execute(waiting.limit(_AT_ONCE)).all()
 
@@ -229,8 +228,11 @@ def _ended_by(seconds: float, connections: Callable[[], Iterable[socket.socket]]
             raise TimeoutError(f"not done within {seconds:g} s")
 
 
-class _Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Opens connections of which it keeps twins: TLS takes the original away before it shakes hands."""
+class _Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler, urllib.request.HTTPRedirectHandler):
+    """Opens connections of which it keeps twins: TLS takes the original away before it shakes hands.
+
+    A signed message goes where it was addressed, nowhere else: redirects are errors.
+    """
 
     def __init__(self, twins: list[socket.socket]) -> None:
         super().__init__()
@@ -255,14 +257,5 @@ class _Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
         self._twins.append(made.dup())
         return made
 
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A signed message goes where it was addressed, nowhere else."""
-
     def redirect_request(self, *_args: Any, **_kwargs: Any) -> None:
-        return None
-
-
-def _name(error: Exception) -> str:
-    """Return what is said of a failure: its text may hold the address, which is a secret."""
-    return f"HTTP {error.code}" if isinstance(error, urllib.error.HTTPError) else type(error).__name__
+        """Refuse."""
