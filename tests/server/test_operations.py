@@ -316,6 +316,31 @@ def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     assert acts == ["alarm acknowledged", "certificate uploaded"]
 
 
+def test_every_page_is_shown_and_a_form_that_is_refused_is_a_page(start):
+    server = start("--silent-minutes", "30", bound=False)
+    database = Database(server.database)
+    fill(database, load_flights(), 80)
+    database.close()
+    for options in (
+        {"streams": ["drone-3"], "new_generation": True, "reason": "rotor"},
+        {"streams": ["new"]},
+    ):
+        kind = {"certificate": "drone", "detector": "change-detector"}
+        assert server.ask("POST", "/api/v1/streams", options | kind)[0] == 201
+    listed = server.ask("GET", "/certificates")[1]
+    (certificate,) = set(re.findall(r"/certificates/(\w{64})", listed))
+    streams = ("/streams/drone-7", "/streams/drone-3", "/streams/drone-3?generation=1", "/streams/new")
+    for path in ("/", "/?silent=1", "/fleet", "/alarms", "/administration", "/sign-in", *streams):
+        status, page = server.ask("GET", path)
+        assert (status, "</html>" in page) == (200, True), path
+    assert "What it promises" in server.ask("GET", f"/certificates/{certificate}")[1]
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": server.url}
+    status, page = server.ask("POST", "/streams", b"streams=drone-7&certificate=drone", headers=headers)
+    assert (status, "is already watched" in page, "</html>" in page) == (409, True, True)
+    status, _ = server.ask("POST", "/streams", b"streams=leg-1&certificate=drone", headers=headers)
+    assert status == 303
+
+
 def test_the_demo_shows_drones_and_keeps_nothing(start):
     server = start("--demo", bound=False)
     status, answer = server.ask("GET", "/api/v1/streams")

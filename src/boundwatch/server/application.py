@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
@@ -21,7 +20,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy import func, select
-from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
@@ -37,7 +36,7 @@ from boundwatch.server.database import Chore, Database, Sentinel, log_failure
 from boundwatch.server.guard import Guard, Impatient, is_form, no_answer, problem
 from boundwatch.server.models import Name, Refused, Upload, check
 from boundwatch.server.settings import Settings
-from boundwatch.server.tables import certificates, tokens
+from boundwatch.server.tables import tokens
 
 _SETTINGS_VARIABLE = "BOUNDWATCH_INTERNAL_SETTINGS"
 _LOG = logging.getLogger("boundwatch.server")
@@ -98,14 +97,10 @@ def default_binding(settings: Settings, database: Database) -> Binding | None:
     if settings.certificate is None:
         return None
     certificate = Certificate.load(settings.certificate)
-    known = select(certificates.c.id).where(certificates.c.fingerprint == certificate.fingerprint)
-    with contextlib.suppress(IntegrityError), database.write() as connection:  # another was quicker
-        if connection.execute(known).scalar() is None:
-            name = check(Name, Path(settings.certificate).stem[:100], f"{settings.certificate}: name")
-            bindings.upload(connection, Upload(name, certificate.to_dict()), by="command line")
-    with database.read() as connection:
-        found = connection.execute(known).scalar_one()
-    return Binding(found, settings.detector, settings.alpha_adverse, settings.alpha_benign)
+    name = check(Name, Path(settings.certificate).stem[:100], f"{settings.certificate}: name")
+    with database.write() as connection:
+        row = bindings.upload(connection, Upload(name, certificate.to_dict()), by="command line")
+    return Binding(row["id"], settings.detector, settings.alpha_adverse, settings.alpha_benign)
 
 
 async def _say_status(request: Request) -> dict[str, str]:  # of the database, the guard knows

@@ -46,6 +46,7 @@ class Binding(NamedTuple):
 def upload(connection: Connection, sent: Upload, *, by: str) -> RowMapping:
     """Keep a certificate as the next version of its name, verified; the same one again changes nothing."""
     certificate = Certificate.from_dict(sent.certificate)
+    lock(connection, BINDING_LOCK)  # another server may be about to keep it
     known = select(certificates).where(certificates.c.fingerprint == certificate.fingerprint)
     if (row := connection.execute(known).mappings().first()) is None:
         versions = select(certificates.c.version).where(certificates.c.name == sent.name)
@@ -60,8 +61,8 @@ def upload(connection: Connection, sent: Upload, *, by: str) -> RowMapping:
         }
         connection.execute(insert(certificates).values(values))
         row = connection.execute(known).mappings().one()
-    detail = f"{row['name']} version {row['version']}: {row['fingerprint']}"
-    record(connection, by, "certificate uploaded", detail)
+        detail = f"{row['name']} version {row['version']}: {row['fingerprint']}"
+        record(connection, by, "certificate uploaded", detail)
     return row
 
 
