@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -52,7 +51,7 @@ class CostRecord:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if len(self.values) != len(self.weights):
             raise SchemaMismatch(f"{len(self.values)} values, but {len(self.weights)} weights")
-        if any(above <= below for below, above in pairwise(self.values)):
+        if list(self.values) != sorted(set(self.values)):
             raise SchemaMismatch("its values do not increase")
 
     @classmethod

@@ -45,12 +45,17 @@ def body(content: dict[str, Any]) -> dict[str, Any]:
     if version != VERSION or isinstance(version, bool):
         remedy = f"this release reads {VERSION}: use the release that wrote it, or certify again"
         raise SchemaMismatch("is unknown", name="schema_version", value=version, remedy=remedy)
-    return {name: value for name, value in content.items() if name != "schema_version"}
+    fields = dict(content)
+    del fields["schema_version"]
+    return fields
 
 
 def check_fields(certificate: Certificate) -> None:
     """Refuse fields that do not go together; its type says what each may hold by itself."""
-    source = certificate.source
+    source, problem = certificate.source, f"does not go with source = {certificate.source!r}"
+    if certificate.method not in limits.METHODS[source]:
+        remedy = f"allowed: {', '.join(limits.METHODS[source])}"
+        raise SchemaMismatch(problem, name="method", value=certificate.method, remedy=remedy)
     wanted = {
         "n": source != "external",
         "mean_cost": source != "external",
@@ -58,18 +63,14 @@ def check_fields(certificate: Certificate) -> None:
         "log_ratio": source == "pointwise",
         "record": source == "held-out" and not certificate.binary,
     }
-    faults = {
-        name: f"it must {'' if needed else 'not '}be given"
-        for name, needed in wanted.items()
-        if needed != (getattr(certificate, name) is not None)
-    }
-    if certificate.method not in limits.METHODS[source]:
-        faults = {"method": f"allowed: {', '.join(limits.METHODS[source])}"}
-    elif source in ("pac-bayes", "pointwise") and (certificate.n or 0) < MIN_ENVIRONMENTS:
-        faults = {"n": f"it must be at least {MIN_ENVIRONMENTS}"}
-    for name, remedy in faults.items():
-        problem, value = f"does not go with source = {source!r}", getattr(certificate, name)
-        raise SchemaMismatch(problem, name=name, value=value, remedy=remedy)
+    for name, needed in wanted.items():
+        value = getattr(certificate, name)
+        if needed != (value is not None):
+            remedy = f"it must {'' if needed else 'not '}be given"
+            raise SchemaMismatch(problem, name=name, value=value, remedy=remedy)
+    if source in ("pac-bayes", "pointwise") and (certificate.n or 0) < MIN_ENVIRONMENTS:
+        remedy = f"it must be at least {MIN_ENVIRONMENTS}"
+        raise SchemaMismatch(problem, name="n", value=certificate.n, remedy=remedy)
     if certificate.method == "exact" and not certificate.binary:
         raise SchemaMismatch("needs binary = true", name="method", value="exact")
     if certificate.lower > certificate.upper:
