@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import boundwatch as bw
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
 from boundwatch.reporting import plots, wording
-from boundwatch.reporting.sensitivity import new_interval
+from boundwatch.reporting.report import new_interval
 
 RNG = np.random.default_rng(20240901)
 CASES = {

@@ -11,8 +11,7 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.reporting import wording
-from boundwatch.reporting.report import render_report
-from boundwatch.reporting.sensitivity import Noticed
+from boundwatch.reporting.report import Noticed, render_report
 from pages import Page
 
 RNG = np.random.default_rng(20240901)

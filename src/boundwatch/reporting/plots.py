@@ -20,7 +20,7 @@ from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.planning import ComparisonPlan, Plan, TrialPlan
 from boundwatch.reporting import wording
 from boundwatch.reporting.compared import NAMES, Names, comparison_headline, ranking_headline
-from boundwatch.reporting.sensitivity import new_interval
+from boundwatch.reporting.report import new_interval
 from boundwatch.reporting.svg import strip_columns
 
 if TYPE_CHECKING:

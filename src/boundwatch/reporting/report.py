@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrc, betaincinv
 
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import FamilyFinding, FamilyTest
-from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
+from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.reporting import families, page, svg, wording
 from boundwatch.reporting.page import Html
-from boundwatch.reporting.sensitivity import Noticed, new_interval
 
 _TITLES = {
     Verdict.ADVERSE: "Evidence that the policy does worse than certified",
@@ -40,6 +42,7 @@ _GUARANTEED = (
     "new episodes, in every world and for every policy, if the assumptions that are listed for "
     "confirmation below are true. How to read them:"
 )
+_POWER = 0.9  # the chance of ADVERSE from which on a shift counts as noticed
 _NEW = (
     "They are independent draws from one distribution of environments.",
     "Their number, the detector and its levels were fixed before any of their costs was seen.",
@@ -288,3 +291,46 @@ def signature(certified: Sequence[str], new: Sequence[str] = ()) -> Iterator[Htm
         yield page.paragraph("Of the new episodes:")
         yield page.bullets(new, "confirm")
     yield Html('<div class="sign"><div>Name and role</div><div>Date</div><div>Signature</div></div>')
+
+
+def new_interval(
+    certificate: Certificate, finding: Finding, costs: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the confidence interval of the new expected cost, at the rates that a finding states.
+
+    That of a task is its own, at 5 % for each side: the rates of its finding are those of all tasks.
+    """
+    of_task = isinstance(finding, TaskFinding)
+    if not of_task and finding.tail != "joint":
+        return finding.shift_lower + certificate.upper, finding.shift_upper + certificate.lower
+    above, below = (0.05, 0.05) if of_task else (finding.false_positive_rate, finding.false_negative_rate)
+    tail = TAILS["exact" if certificate.binary else "betting"]
+    return float(tail.lower(costs[None], above)[0]), 1 - float(tail.lower(1 - costs[None], below)[0])
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """What n episodes with costs of 0 and 1 would have shown."""
+
+    n: int
+    fewest: int
+    """The fewest failures among them that are ADVERSE."""
+    rate: float
+    """The expected cost from which on ADVERSE is declared with a probability of `_POWER`."""
+    beyond: float
+    """How much that is above the certified mean if it is judged jointly, else above the certified limit."""
+
+    @classmethod
+    def by(cls, detector: FixedSampleDetector, finding: Finding) -> Self | None:
+        """Return what a detector would have noticed; None if even failures throughout are not ADVERSE."""
+        n, fewest, certificate = finding.n, detector.fewest_adverse(finding.n), detector.certificate
+        if fewest is None:
+            return None
+        rate = float(betaincinv(fewest, n - fewest + 1, _POWER))  # P[Binomial(n, rate) >= fewest] = _POWER
+        certified = (certificate.mean_cost or 0.0) if finding.tail == "joint" else certificate.upper
+        return cls(n, fewest, rate, rate - certified)
+
+    def curve(self) -> list[tuple[float, float]]:
+        """Return expected costs from 0 to 1, each with the probability of ADVERSE."""
+        rates = np.linspace(0, 1, 101)
+        return list(zip(rates.tolist(), bdtrc(self.fewest - 1, self.n, rates).tolist(), strict=True))
