@@ -115,7 +115,7 @@ def test_the_parser_would_notice():
     assert "script" in Page("<p><script></script></p>").tags
 
 
-@pytest.mark.parametrize("tail", ["exact", "kl", "hoeffding", "betting"])
+@pytest.mark.parametrize("tail", ["exact", "kl", "hoeffding", "betting", "joint"])
 @pytest.mark.parametrize("n", [3, 12, 85])
 def test_power_is_that_of_the_detector(tail, n):
     """Enumerate every number of failures: the power at the cost that is named is 90 %."""
@@ -125,12 +125,13 @@ def test_power_is_that_of_the_detector(tail, n):
     assert adverse.any()
     noticed = Noticed.by(detector, detector.decide(np.zeros(n)))
     assert noticed.fewest == np.argmax(adverse)
-    assert noticed.beyond == pytest.approx(noticed.rate - BINARY.upper)
+    certified, since = (BINARY.mean_cost, "above") if tail == "joint" else (BINARY.upper, "beyond")
+    assert noticed.beyond == pytest.approx(noticed.rate - certified)
     for rate, chance in ((noticed.rate, 0.9), *noticed.curve()[10:60:40]):
         assert binom.pmf(counts, n, rate)[adverse].sum() == pytest.approx(chance)
     text = Page(render_report(detector, np.zeros(n))).text
     assert f"a rise of failures to {wording.percent(noticed.rate, 'up')}" in text
-    assert f"a shift of {wording.points(noticed.beyond, 'up')} beyond" in text
+    assert f"a shift of {wording.points(noticed.beyond, 'up')} {since}" in text
 
 
 def test_power_is_not_claimed_where_there_is_none():
