@@ -25,6 +25,7 @@ from boundwatch.certificates import drafting, limits, verification
 from boundwatch.certificates.drafting import Measured
 from boundwatch.certificates.provenance import Provenance
 from boundwatch.certificates.record import CostRecord
+from boundwatch.certificates.strata import Stratum
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
@@ -65,6 +66,8 @@ class Certificate(InNotebook):
         and `mean_cost` say as much (binary costs) or the limits follow from them (the PAC-Bayes kinds).
     measure, design
         How its costs were measured, None if nobody said so, and how its episodes relate to each other.
+    strata
+        If the mean over a fixed set of tasks is meant: each with its weight and what is kept of its costs.
     """
 
     lower: Probability
@@ -83,6 +86,7 @@ class Certificate(InNotebook):
     record: CostRecord | None
     measure: Measure | None
     design: Design
+    strata: tuple[Stratum, ...] = ()
 
     def __post_init__(self) -> None:
         for name, kind in (("measure", Measure | None), ("design", Design)):
@@ -279,6 +283,8 @@ class Certificate(InNotebook):
         """How many of the `n` episodes failed, if costs are binary."""
         if not self.binary or self.n is None or self.mean_cost is None:
             return None
+        if self.strata:  # whose weights may differ
+            return sum(each.failures for each in self.strata)
         return round(self.mean_cost * self.n)
 
     @cached_property
@@ -305,11 +311,16 @@ class Certificate(InNotebook):
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values, the content of its file."""
         fields = {name: getattr(self, name) for name in _FIELDS}
-        parts = {name: value.to_dict() for name, value in fields.items() if hasattr(value, "to_dict")}
+        parts: dict[str, Any] = {
+            name: value.to_dict() for name, value in fields.items() if hasattr(value, "to_dict")
+        }
+        strata = [each.to_dict() for each in fields.pop("strata")]
+        parts |= {"strata": strata} if strata else {}
         return {"schema_version": verification.VERSION} | fields | parts
 
     def _row(self) -> dict[str, Any]:
-        return {name: cell for name, cell in super()._row().items() if not name.startswith("record.")}
+        long = "record.", "strata"
+        return {name: cell for name, cell in super()._row().items() if not name.startswith(long)}
 
     @classmethod
     def from_dict(cls, content: object) -> Certificate:

@@ -16,6 +16,7 @@ from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.certificates import limits
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.certificates.record import CostRecord
+from boundwatch.certificates.strata import check_strata, mean_over
 from boundwatch.errors import CertificateError, ProvenanceMismatch, SchemaMismatch
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def check_fields(certificate: Certificate) -> None:
         "mean_cost": source != "external",
         "renyi": source == "pac-bayes",
         "log_ratio": source == "pointwise",
-        "record": source == "held-out" and not certificate.binary,
+        "record": source == "held-out" and not certificate.binary and not certificate.strata,
     }
     for name, needed in wanted.items():
         value = getattr(certificate, name)
@@ -73,6 +74,7 @@ def check_fields(certificate: Certificate) -> None:
         raise SchemaMismatch(problem, name="n", value=certificate.n, remedy=remedy)
     if certificate.method == "exact" and not certificate.binary:
         raise SchemaMismatch("needs binary = true", name="method", value="exact")
+    check_strata(certificate.strata)
     if certificate.lower > certificate.upper:
         problem = f"is above upper = {certificate.upper}"
         raise SchemaMismatch(problem, name="lower", value=certificate.lower)
@@ -103,6 +105,8 @@ def verify(
         ok = record.n == n and abs(record.mean - mean) <= _TOLERANCE
         fault = f"{record.n} costs of mean {record.mean:.10g} do not match n and mean_cost"
         checks.append(Check("record", ok, f"{len(record.values)} values" if ok else fault))
+    if certificate.strata:
+        checks.append(_check_strata(certificate))
     lower, upper = derived or limits.derive(known)
     return [*checks, _same("lower", lower, certificate.lower), _same("upper", upper, certificate.upper)]
 
@@ -155,6 +159,19 @@ def _check_delta(certificate: Certificate) -> Check:
     if certificate.source == "external":  # whoever proved it may know less of either than of each
         return _same("delta", max(above, below, stored), stored)
     return _same("delta", above + below if certificate.source == "held-out" else max(above, below), stored)
+
+
+def _check_strata(certificate: Certificate) -> Check:
+    """Compare the number and mean of the costs with those of the tasks, and theirs with what they keep."""
+    strata, n = certificate.strata, sum(each.n for each in certificate.strata)
+    ok = n == certificate.n and abs(mean_over(strata) - (certificate.mean_cost or 0.0)) <= _TOLERANCE
+    faults = [] if ok else [f"{n} costs of mean {mean_over(strata):.10g} do not match n and mean_cost"]
+    for each in strata:
+        kept = None if each.costs is None else (each.costs.size, float(each.costs.mean()))
+        kept = kept if each.record is None else (each.record.n, each.record.mean)
+        if kept is not None and not (kept[0] == each.n and abs(kept[1] - each.mean_cost) <= _TOLERANCE):
+            faults.append(f"{kept[0]} costs of mean {kept[1]:.10g} are not those of {each.name!r}")
+    return Check("strata", not faults, "; ".join(faults) or f"{len(strata)} of them")
 
 
 def _same(name: str, derived: float | str, stored: float | str | None) -> Check:

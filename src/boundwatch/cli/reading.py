@@ -68,6 +68,8 @@ class Reading:
         failures.
     where COL=VALUE: Read only the rows with this value in this column; repeatable.
     strata COL: Column of the fixed set of tasks or conditions whose mean is meant; kept.
+    weights TASK=W,...: What each task counts in that mean; 1 if only its name is given. Where trials come one
+        by one, it also says which tasks there are. [default: all tasks of the file count alike]
     cluster COL: Column of scenes, seeds or days whose repeats are not independent; kept.
     episode COL: Column that names the episode, if each row is one step of an episode.
     reduce: How an episode's steps become one value. [default: any for successes, sum for rewards; required
@@ -85,6 +87,7 @@ class Reading:
     success_values: list[str] | None = None
     where: list[str] | None = None
     strata: str | None = None
+    weights: list[str] | None = None
     cluster: str | None = None
     episode: str | None = None
     reduce: Reduction | None = None
@@ -102,7 +105,9 @@ class Reading:
         """Return how rows relate, as far as options say so; `others` are further fields."""
         names = ("strata", "cluster", "episode", "reduce")
         own = {name: getattr(self, name) for name in names}
-        return Design(**own, where=conditions(self.where) or {}, **others)
+        return Design(
+            **own, where=conditions(self.where) or {}, weights=parse_weights(self.weights) or {}, **others
+        )
 
     def read(
         self,
@@ -119,6 +124,7 @@ class Reading:
         self.refuse_several()
         settings: dict[str, Any] = {**vars(self), "where": conditions(self.where), **others}
         settings["success_values"] = self.success_values or ()
+        settings["weights"] = parse_weights(self.weights)
         try:
             episodes = read_costs(path, certificate=certificate, allow_own=bool(allow_own), **settings)
         except ProvenanceMismatch as error:
@@ -284,6 +290,27 @@ def _is_no_text(path: str) -> bool:
         return False
     with files.open_binary(path) as file:
         return file.read(8).startswith((b"\x1f\x8b", *MAGIC))
+
+
+def parse_weights(given: Sequence[str] | None) -> dict[str, float] | None:
+    """Return ``TASK=WEIGHT,TASK``, possibly given several times, as a mapping; None if it was not given.
+
+    Examples
+    --------
+    >>> parse_weights(["mug=2,bowl", "cup=0.5"])
+    {'mug': 2.0, 'bowl': 1.0, 'cup': 0.5}
+    """
+    found: dict[str, float] = {}
+    for each in (part.strip() for one in given or () for part in one.split(",")):
+        task, equals, weight = each.rpartition("=")
+        try:
+            task, number = (task.strip(), float(weight)) if equals else (each, 1.0)
+        except ValueError:
+            raise typer.BadParameter(f"--weights {each}: write TASK=NUMBER") from None
+        if not task or task in found:
+            raise typer.BadParameter(f"--weights {each}: give each task once, as TASK=NUMBER")
+        found[task] = number
+    return found or None
 
 
 def conditions(given: Sequence[str] | None) -> dict[str, str] | None:

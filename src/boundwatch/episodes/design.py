@@ -8,9 +8,10 @@ from operator import itemgetter
 from typing import Any, Literal, Self, get_args
 
 from boundwatch._support.schema import FrozenMapping, convert
-from boundwatch._support.validation import check_choice
+from boundwatch._support.validation import check_choice, check_number
 from boundwatch.errors import Argument, InvalidSetting
 
+SMALLEST_WEIGHT = 1e-9
 Reduction = Literal["any", "sum", "mean", "max", "last"]
 
 # As in LeRobot: an episode succeeds if any step says so, and its return is the sum of its rewards.
@@ -26,6 +27,8 @@ class Design:
     ----------
     strata
         A fixed set of tasks or conditions: the mean over them is meant.
+    weights
+        What each of them counts in that mean, by its name; nothing if all that occur count alike.
     cluster
         Repeats of one scene, seed or day, which are not independent.
     by
@@ -59,6 +62,7 @@ class Design:
     reduce: Reduction | None = None
     id: str | None = None
     where: Mapping[str, str] = field(default_factory=FrozenMapping)
+    weights: Mapping[str, float] = field(default_factory=FrozenMapping)
 
     def __post_init__(self) -> None:
         if self.pair_by:
@@ -67,6 +71,11 @@ class Design:
             object.__setattr__(self, "pair_by", tuple(filter(None, map(str.strip, names))))
         if not isinstance(self.where, FrozenMapping):
             object.__setattr__(self, "where", _conditions(self.where))
+        if self.weights:
+            if self.strata is None:
+                remedy = ("give ", Argument("strata"))
+                raise InvalidSetting("go with the column of the tasks", name="weights", remedy=remedy)
+            object.__setattr__(self, "weights", FrozenMapping(check_weights(self.weights)))
         for name in _SINGLE:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value.strip()):
@@ -101,7 +110,7 @@ class Design:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values: what was declared and nothing else."""
         content: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        content |= {"pair_by": list(self.pair_by), "where": dict(self.where)}
+        content |= {"pair_by": list(self.pair_by), "where": dict(self.where), "weights": dict(self.weights)}
         return dict(filter(itemgetter(1), content.items()))
 
     @classmethod
@@ -117,6 +126,19 @@ class Design:
 
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")
+
+
+def check_weights(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of tasks, positive numbers that are shares of their sum."""
+    remedy = 'give positive numbers by name, {"mug": 2, "bowl": 1}'
+    if not isinstance(weights, Mapping) or not weights:
+        problem = "is not a mapping of tasks to weights"
+        raise InvalidSetting(problem, name="weights", value=weights, remedy=remedy)
+    what = "a weight above 0"
+    return {
+        str(task): check_number(weight, f"weights[{task!r}]", what, SMALLEST_WEIGHT, remedy=remedy)
+        for task, weight in weights.items()
+    }
 
 
 def _conditions(where: Mapping[str, str]) -> FrozenMapping[str, str]:

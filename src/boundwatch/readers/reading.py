@@ -40,6 +40,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     cost_range: tuple[float, float] | None = None,
     success_values: Sequence[str] | str = (),
     strata: str | None = None,
+    weights: Mapping[str, float] | None = None,
     cluster: str | None = None,
     by: str | None = None,
     policy: str | None = None,
@@ -76,6 +77,8 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         The words that mean success, if they are others than the usual ones.
     strata, cluster, by, policy, pair_by
         Columns that say how episodes relate to each other, see `Design`.
+    weights
+        What each of the tasks in the column `strata` counts in their mean; left out, all count alike.
     episode, reduce
         The column that says which episode a row is a step of, and how steps become one value: ``any``,
         ``sum``, ``mean``, ``max`` or ``last``; left out, ``any`` for successes and ``sum`` for rewards.
@@ -116,7 +119,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     binary = None if binary is None else check_flag(binary, "binary")
     known = [] if certificate is None else _certificates(certificate)
     given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
-    given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where}
+    given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where, "weights": weights}
     declared = Declared.of(
         success=success,
         cost=cost,

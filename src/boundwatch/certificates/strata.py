@@ -1,0 +1,96 @@
+"""What a certificate keeps of each task, if the mean over a fixed set of tasks is meant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from boundwatch._support.schema import Probability
+from boundwatch.certificates.record import CostRecord
+from boundwatch.errors import SchemaMismatch
+
+Array = NDArray[np.float64]
+
+Outcomes = Annotated[str, Meta(pattern="^[01]+$")] | Annotated[tuple[Probability, ...], Meta(min_length=1)]
+"""Costs in their order: one character per trial if they are 0 and 1."""
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """One of the tasks or conditions whose mean is certified, and what is kept of its costs.
+
+    Attributes
+    ----------
+    name, weight
+        The task, and its weight in the mean; the weights of all add up to 1.
+    n, mean_cost
+        Number and mean of its costs.
+    record
+        Its costs without their order; None where `n` and `mean_cost` say as much, or they are in `outcomes`.
+    outcomes
+        Its costs in their order, where limits depend on it: ``"0100"`` or ``(0.1, 0.4)``; None elsewhere.
+
+    Examples
+    --------
+    >>> Stratum("mug", 0.5, 4, 0.25, outcomes="0100").costs
+    array([0., 1., 0., 0.])
+    """
+
+    name: Annotated[str, Meta(min_length=1)]
+    weight: Annotated[float, Meta(gt=0, le=1)]
+    n: Annotated[int, Meta(ge=1, le=1 << 53)]
+    mean_cost: Probability
+    record: CostRecord | None = None
+    outcomes: Outcomes | None = None
+
+    def __post_init__(self) -> None:
+        if self.outcomes is not None and len(self.outcomes) != self.n:
+            raise SchemaMismatch(f"{len(self.outcomes)} outcomes of {self.name!r}, but n = {self.n}")
+
+    @classmethod
+    def in_order(cls, name: str, weight: float, costs: Array, *, binary: bool) -> Stratum:
+        """Return the stratum of costs that are kept in their order."""
+        kept: str | tuple[float, ...] = tuple(costs.tolist())
+        if binary:
+            kept = "".join("1" if cost else "0" for cost in costs)
+        return cls(name, weight, costs.size, float(costs.mean()), outcomes=kept)
+
+    @property
+    def costs(self) -> Array | None:
+        """The costs in their order; None if only their record is kept."""
+        return None if self.outcomes is None else np.array([float(each) for each in self.outcomes])
+
+    @property
+    def failures(self) -> int:
+        """How many of the trials failed, if costs are 0 and 1."""
+        return round(self.n * self.mean_cost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values; what there is not is left out."""
+        content: dict[str, Any] = {"name": self.name, "weight": self.weight, "n": self.n}
+        content["mean_cost"] = self.mean_cost
+        if self.record is not None:
+            content["record"] = self.record.to_dict()
+        if self.outcomes is not None:
+            content["outcomes"] = self.outcomes if isinstance(self.outcomes, str) else list(self.outcomes)
+        return content
+
+
+def check_strata(strata: Sequence[Stratum]) -> None:
+    """Refuse strata that are named twice, or whose weights are not shares of one mean."""
+    names = [each.name for each in strata]
+    if len(set(names)) < len(names):
+        raise SchemaMismatch("names one twice", name="strata", value=names)
+    if strata and not math.isclose(total := math.fsum(each.weight for each in strata), 1, abs_tol=1e-9):
+        raise SchemaMismatch(f"have weights that add up to {total:.10g}, not 1", name="strata")
+
+
+def mean_over(strata: Sequence[Stratum]) -> float:
+    """Return the weighted mean of the costs over strata."""
+    return math.fsum(each.weight * each.mean_cost for each in strata)
