@@ -68,7 +68,7 @@ def test_strata_of_a_certificate_are_no_answer_where_none_are_judged(tmp_path):
 
 def test_a_stream_is_asked_about_at_the_second_task_also_after_a_restart():
     def reader(**design):
-        return TrialReader(declare({"success": "ok"}, Design(**design)), "log")
+        return TrialReader(declare({"ok": "success"}, Design(**design)), "log")
 
     first, second = [Line(1, b"task,ok"), Line(2, b"mug,yes")], [Line(3, b"mug,no"), Line(4, b"bowl,no")]
     before = reader()

@@ -33,8 +33,8 @@ SHEETS = {
 def test_a_stream_and_a_file_mean_the_same(tmp_path, sheet):
     text = SHEETS[sheet]
     (tmp_path / "f.csv").write_text(text)
-    columns = {"success": "ok"} if "ok" in text else {"cost": "1"} if text[0] == "0" else {}
-    whole = trials_of(read_costs(tmp_path / "f.csv", **columns))
+    columns = {"ok": "success"} if "ok" in text else {"1": "cost"} if text[0] == "0" else {}
+    whole = trials_of(read_costs(tmp_path / "f.csv", **{kind: name for name, kind in columns.items()}))
     followed = [
         one for one in read_on(open_lines(str(tmp_path / "f.csv")), reader(columns)) if type(one) is Trial
     ]
@@ -71,7 +71,7 @@ def test_reading_goes_back_to_the_last_trial_that_was_counted():
 
 def test_ids_tasks_and_several_metrics():
     some = reader(
-        {"success": "ok", "cost": "force"},
+        {"ok": "success", "force": "cost"},
         design=Design(by="robot", id="n", where={"site": "lab"}),
         cost_range=(0, 50),
     )
@@ -94,7 +94,7 @@ def test_predictions_are_columns():
 
 
 def test_a_missing_column_is_refused_by_its_name():
-    fault = reader({"success": "grasped"}).read(lines('{"ok": true}\n')).fault
+    fault = reader({"grasped": "success"}).read(lines('{"ok": true}\n')).fault
     assert isinstance(fault, InvalidCost | InvalidSetting)
     assert "grasped" in str(fault)
 
@@ -104,7 +104,7 @@ def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_fi
     (tmp_path / "f.csv").write_text(text)
     whole = trials_of(read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"}))
     for size in (1, 2, 5):
-        some, given = reader({"success": "ok"}, design=Design(where={"site": "field"})), lines(text)
+        some, given = reader({"ok": "success"}, design=Design(where={"site": "field"})), lines(text)
         taken = [some.read(given[start : start + size]) for start in range(0, len(given), size)]
         assert [each.fault for each in taken] == [None] * len(taken)
         found = [one for each in taken for one in each.trials]
@@ -114,7 +114,7 @@ def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_fi
 
 def test_an_id_of_thousands_of_digits_is_a_name():
     digits = "9" * 5000
-    taken = reader({"success": "ok"}, design=Design(id="n")).read(lines(f"n,ok\n7,yes\n{digits},no\n"))
+    taken = reader({"ok": "success"}, design=Design(id="n")).read(lines(f"n,ok\n7,yes\n{digits},no\n"))
     assert [one.id for one in taken.trials] == [7, digits]
 
 
@@ -133,7 +133,7 @@ def test_words_and_numbers_in_a_column_of_costs_are_refused_however_lines_come(t
     with pytest.raises(InvalidCost):
         read_costs(tmp_path / "f.csv", cost="v")
     for size in (1, 2, 1000):
-        some, given = reader({"cost": "v"}), lines(text)
+        some, given = reader({"v": "cost"}), lines(text)
         faults = [some.read(given[at : at + size]).fault for at in range(0, len(given), size)]
         assert any(isinstance(fault, InvalidCost) for fault in faults)
 

@@ -118,6 +118,7 @@ Read = Iterator[tuple[Trial, Measure, bool]]
 
 
 def _read_lines(stream: str, reading: Reading, wait: bool) -> Read:
+    reading.refuse_several()
     reader = reading.read_lines(stream, reading.design(), "--follow or a pipe", "where")
     for trial in arriving(stream, reader, wait=wait):
         if trial is not None:

@@ -30,7 +30,9 @@ from boundwatch.watching.trials import TrialReader
 
 @command(
     example="boundwatch compare old/eval_info.json new/eval_info.json\n"
-    "boundwatch compare trials.csv --policy policy --paired --plot compare.png\n"
+    "boundwatch compare trials.csv --policy policy --plot compare.png\n"
+    "boundwatch compare wide.csv --success ACT --success DP --paired\n"
+    "boundwatch compare book.xlsx --sheet ACT --sheet DP --success grasped\n"
     "boundwatch compare old.csv new.csv --margin 0.05 --exit-code"
 )
 def compare(
@@ -58,8 +60,8 @@ def compare(
 
     Options
     -------
-    policies A B [C ...]: One file of costs per policy, in any format that `check` reads; or one, with
-        --policy.
+    policies A B [C ...]: One file of costs per policy, in any format that `check` reads; or one that holds
+        all, with --policy COL, a --success (or --cost, --reward) or a --sheet for each.
     paired: Trial i of every policy shared its seed, scene or task. This saves trials. Matched trials need it:
         without it the error rate can be wrong. Leave it out for independent trials.
     binary: Promise that every cost is 0 or 1 (always the case for successes).
@@ -87,18 +89,16 @@ def compare(
             "--tasks N and --strata COL go together: how many tasks, and which column": follow
             and (tasks is None) != (reading.strata is None),
             "--policy goes with one file that holds all policies": policy is not None and len(policies) != 1,
-            "give a file per policy, at least two; or one file with --policy COL": policy is None
-            and len(policies) < 2,
+            ONE_FILE: policy is None and len(policies) < 2 and not reading.several,
+            "a column or a sheet per policy goes with one file; give one": reading.several
+            and (len(policies) > 1 or policy is not None),
             "- can be given once: there is one standard input": policies.count("-") > 1,
         }
     )
     if follow:
         named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
-    elif policy is not None:
-        named = _read_policies(policies[0], reading, policy, binary=binary or None, paired=paired)
     else:
-        read = [reading.read(path, binary=binary or None, answers=ANSWERS) for path in policies]
-        named = dict(zip(_names(policies), align(read, paired=paired), strict=True))
+        named = _aligned(_read_policies(policies, reading, policy, binary=binary or None), paired)
     if len(named) == 2:
         worse = _compare_two(named, build, plot, report, as_json=as_json, lines=follow)
     else:
@@ -109,23 +109,48 @@ def compare(
         raise typer.Exit(EXIT_WORSE)
 
 
+ONE_FILE = (
+    "give a file per policy, at least two; or one that holds all, with --policy COL, or with a column "
+    "(--success A --success B) or a sheet (--sheet A --sheet B) for each"
+)
+ITSELF = "a policy equals itself"
 ANSWERS = ("strata", "where")
 """How people say what a column of tasks means: somebody chose their order."""
 
 
 def _read_policies(
-    path: str, reading: Reading, policy: str, *, binary: bool | None, paired: bool
+    paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None
 ) -> dict[str, Episodes]:
-    """Return the episodes of every policy in one file by its name."""
-    whole = reading.read(path, policy=policy, binary=binary, answers=ANSWERS)
-    found = whole.split("policy")
-    if len(found) < 2:
-        problem = f"names {len(found)} policy; two are needed"
-        raise InvalidCost(problem, where=Place(whole.source, column=policy))
-    # What `align` has to say names the policy, too.
-    parts = [replace(part, source=f"{whole.source}, {policy} {name}") for name, part in found.items()]
-    aligned = zip(found, align(parts, paired=paired), strict=True)
-    return {name: replace(part, source=whole.source) for name, part in aligned}
+    """Return the episodes of every policy by its name: a file, or a column, a sheet or rows of one file."""
+    read = partial(Reading.read, binary=binary, answers=ANSWERS)
+    if policy is not None:
+        whole = read(reading, paths[0], policy=policy)
+        found = whole.split("policy")
+        if len(found) < 2:
+            problem = f"names {len(found)} policy; two are needed"
+            raise InvalidCost(problem, where=Place(whole.source, column=policy))
+        return found
+    if len(reading.columns) > 1:
+        return {column: read(reading.only(column), paths[0]) for column in reading.columns}
+    if reading.several:
+        sheets = [read(replace(reading, sheet=[name]), paths[0]) for name in reading.sheet or ()]
+        if len({each.source for each in sheets}) < len(sheets):
+            raise InvalidSetting("the same sheet was given twice", where=Place(paths[0]), remedy=ITSELF)
+        return dict(zip(reading.sheet or (), sheets, strict=True))
+    return {name: read(reading, path) for name, path in zip(_names(paths), paths, strict=True)}
+
+
+def _aligned(named: dict[str, Episodes], paired: bool) -> dict[str, Episodes]:
+    """Align policies; what is said of those in one file names them, and their columns are one measure."""
+    one_file = len({each.source for each in named.values()}) == 1
+    parts = [
+        replace(each, source=f"{each.source}, policy {name}", measure=replace(each.measure, column=None))
+        if one_file
+        else each
+        for name, each in named.items()
+    ]
+    both = zip(named.items(), align(parts, paired=paired), strict=True)
+    return {name: replace(part, source=each.source, measure=each.measure) for (name, each), part in both}
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -135,7 +160,7 @@ def _names(paths: list[str]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     problem = f"the same file was given twice: {', '.join(paths)}"
-    raise InvalidSetting(problem, remedy="a policy equals itself")
+    raise InvalidSetting(problem, remedy=ITSELF)
 
 
 def _compare_two(

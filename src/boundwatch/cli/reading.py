@@ -58,7 +58,8 @@ class Reading:
     Options
     -------
     success COL: Column that says whether a trial succeeded (yes/no, pass/fail, 1/0, ...). Columns without
-        names are numbered from 1; /topic.field in MCAP.
+        names are numbered from 1; /topic.field in MCAP. Given several times, as --cost and --reward can be:
+        several metrics or, in compare, policies.
     cost COL: Or: column of costs (higher is worse).
     reward COL: Or: column of rewards (higher is better); needs --cost-range. If you name no column, the one
         called cost, success, is_success or reward is read, or a log's own success column.
@@ -76,13 +77,13 @@ class Reading:
         for costs]
     as_is: Tasks come in random order: ask nothing about their column where the order of trials matters.
     file_format: Format of the file. [default: recognized by content]
-    sheet NAME: Sheet of a workbook. [default: the one with the column]
+    sheet NAME: Sheet of a workbook; in compare, one for each policy. [default: the one with the column]
     evaluation K: Which evaluation in evaluations.npz, counted from 1. [default: the last]
     """
 
-    success: str | None = None
-    cost: str | None = None
-    reward: str | None = None
+    success: list[str] | None = None
+    cost: list[str] | None = None
+    reward: list[str] | None = None
     cost_range: tuple[float, float] | None = None
     success_values: list[str] | None = None
     where: list[str] | None = None
@@ -93,13 +94,30 @@ class Reading:
     reduce: Reduction | None = None
     as_is: bool = False
     file_format: Format | None = None
-    sheet: str | None = None
+    sheet: list[str] | None = None
     evaluation: int | None = None
 
     @property
-    def columns(self) -> dict[Kind, str]:
-        """The columns that were named, by what they hold."""
-        return {kind: column for kind in KINDS if (column := getattr(self, kind)) is not None}
+    def columns(self) -> dict[str, Kind]:
+        """What each column holds that was named; refuse one that was named twice."""
+        named = [(column, kind) for kind in KINDS for column in getattr(self, kind) or ()]
+        if len({normal(column) for column, _ in named}) < len(named):
+            listed = ", ".join(f"{flag(kind)} {column}" for column, kind in named)
+            raise typer.BadParameter(f"{listed}: name each column once")
+        return dict(named)
+
+    @property
+    def several(self) -> bool:
+        """Whether several columns or sheets were named."""
+        return len(self.columns) > 1 or len(self.sheet or ()) > 1
+
+    def only(self, column: str) -> Reading:
+        """Return the same for one of the columns, with the range or the words that go with it."""
+        kind, kinds = self.columns[column], set(self.columns.values())
+        other = "cost_range" if kind == "success" else "success_values"
+        dropped = (*KINDS, other) if len(kinds) > 1 else KINDS
+        changes: dict[str, Any] = {**dict.fromkeys(dropped), kind: [column]}
+        return dataclasses.replace(self, **changes)
 
     def design(self, **others: Any) -> Design:
         """Return how rows relate, as far as options say so; `others` are further fields."""
@@ -123,6 +141,7 @@ class Reading:
         """
         self.refuse_several()
         settings: dict[str, Any] = {**vars(self), "where": conditions(self.where), **others}
+        settings |= {name: next(iter(getattr(self, name) or ()), None) for name in (*KINDS, "sheet")}
         settings["success_values"] = self.success_values or ()
         settings["weights"] = parse_weights(self.weights)
         try:
@@ -176,13 +195,10 @@ class Reading:
             raise typer.BadParameter("several columns are read one after the other; give a file, not -")
         sources: list[Episodes] = []
         parts: dict[str, Episodes] = {}
-        for kind, column in columns.items():
-            other = "cost_range" if kind == "success" else "success_values"
-            changes: dict[str, Any] = {**dict.fromkeys((*KINDS, other)), kind: column}
+        for column in columns:
             judge: Any = None if metrics is None else _metrics(metrics).get(normal(column))
             judge = judge if judge is None or by is not None else judge[""]
-            one = dataclasses.replace(reading, **changes)
-            sources.append(episodes := one.read(path, certificate=judge, by=by, **others))
+            sources.append(episodes := reading.only(column).read(path, certificate=judge, by=by, **others))
             for task, part in ({"": episodes} if by is None else episodes.split()).items():
                 parts[f"{task}/{column}" if by is not None else column] = part
         for name in parts if metrics is not None else ():
@@ -225,23 +241,28 @@ class Reading:
             for measure in known:
                 remedy += [" ", Argument(measure.kind, measure.column)]
             raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
-        columns: Any = self.columns or {each.kind: each.column for each in known}
+        columns: dict[str, Any] = {kind: [] for kind in KINDS}
+        for each in known:
+            columns[each.kind].append(each.column)
         ranges = [each.cost_range for each in known if each.cost_range is not None]
         words = [list(each.success_values) for each in known if each.success_values]
         return dataclasses.replace(
             self,
-            **columns,
+            **({} if self.columns else columns),
             cost_range=self.cost_range or next(iter(ranges), None),
             success_values=self.success_values or next(iter(words), None),
         )
 
     def refuse_several(self) -> None:
-        """Refuse several columns, which go with the certificates of several."""
+        """Refuse several columns or sheets where one is read."""
         if len(self.columns) > 1:
+            listed = " and ".join(f"{flag(kind)} {column}" for column, kind in self.columns.items())
             raise typer.BadParameter(
-                f"{' and '.join(map(flag, self.columns))} go together with the certificates of several "
-                "columns (certify with both first); name one column"
+                f"{listed} go together with the certificates of several columns (certify with both first), "
+                "or in compare with one file that has a column per policy; name one column"
             )
+        if len(self.sheet or ()) > 1:
+            raise typer.BadParameter("several --sheet go with compare and one workbook; name one")
 
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""

@@ -58,8 +58,7 @@ class _Command(TyperCommand):
         def parse_once(args: list[str]) -> Any:
             found = parse(args)
             for given, times in Counter(found[2]).items():
-                is_option = given.param_type_name == "option"
-                if times > 1 and is_option and not given.multiple and not given.is_flag:
+                if times > 1 and given.param_type_name == "option" and not given.multiple:
                     raise typer.BadParameter("can be given once", ctx=ctx, param=given)
             return found
 

@@ -346,7 +346,7 @@ def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | s
 
 
 def declare(
-    columns: Mapping[Kind, str],
+    columns: Mapping[str, Kind],
     design: Design,
     *,
     cost_range: tuple[float, float] | None = None,
@@ -362,7 +362,7 @@ def declare(
     known = {name: measure or Measure("cost") for name, measure in (certified or {}).items()}
     several = len(columns) > 1
     found = {}
-    for kind, column in columns.items() or [(None, None)]:
+    for column, kind in columns.items() or [(None, None)]:
         metric = str(column) if several else ""
         found[metric] = Declared.of(
             **({} if kind is None else {str(kind): column}),
