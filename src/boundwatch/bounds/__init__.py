@@ -34,6 +34,7 @@ from boundwatch.bounds.pac_bayes import (
     pointwise_lower,
     pointwise_upper,
 )
+from boundwatch.bounds.rounds import rounds_lower, rounds_upper
 from boundwatch.bounds.shift import shift_kl_lower, shifted_mean_upper
 
 __all__ = ["anytime_lower", "anytime_upper", "binary_kl", "kl_inverse_lower", "kl_inverse_upper"]
@@ -44,4 +45,5 @@ __all__ += ["hoeffding_lower", "hoeffding_p_value", "hoeffding_upper"]
 __all__ += ["kl_divergence", "log_density_ratio", "renyi_divergence"]
 __all__ += ["pac_bayes_complexity", "pac_bayes_lower", "pac_bayes_upper"]
 __all__ += ["pointwise_complexity", "pointwise_lower", "pointwise_upper"]
+__all__ += ["rounds_lower", "rounds_upper"]
 __all__ += ["shift_kl_lower", "shifted_mean_upper"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,9 +15,10 @@ from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.drafting import PLAIN, fields_of, split_delta
-from boundwatch.episodes.design import Design
+from boundwatch.certificates.strata import Rounds, Stratum, mean_over, refuse_unknown
+from boundwatch.episodes.design import Design, check_weights
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidCost, Refusal, SchemaMismatch
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal, SchemaMismatch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +33,8 @@ class _State:
     delta_upper: Level
     delta_lower: Level
     binary: bool
-    costs: list[Probability]
+    costs: list[Probability] | dict[str, list[Probability]]
+    weights: dict[str, float] | None = None
 
 
 class Campaign(InTable):
@@ -48,6 +50,12 @@ class Campaign(InTable):
     surprise. Keeping the narrowest limits seen would be valid, too, but nobody could derive them again from
     what a certificate keeps.
 
+    With `strata`, the weighted mean over a fixed set of tasks is meant, and the limits hold after every
+    round, in which each task is run once; the r-th trial of each task makes the r-th round, whatever their
+    order. Trials that complete no round wait. How much tasks differ does not widen the limits. As the
+    certificate keeps all rounds in their order, these limits are the narrowest so far. **Assumes** then: each
+    task has an expected cost of its own, the same given all that came before.
+
     Parameters
     ----------
     delta
@@ -56,6 +64,8 @@ class Campaign(InTable):
         Promise that costs are 0 or 1: narrower limits.
     delta_upper, delta_lower
         Give each side its own failure probability; both or neither. `delta` is then ignored.
+    strata
+        Names of the tasks whose mean is meant, or their weights in it by name.
 
     Examples
     --------
@@ -68,6 +78,10 @@ class Campaign(InTable):
     Campaign(n=108, failures=27, lower=0.1217, upper=0.4213, delta=0.01)
     >>> campaign.certificate().method
     'anytime'
+    >>> tasks = bw.Campaign(delta=0.1, binary=True, strata=["mug", "bowl"])
+    >>> _ = tasks.update_many([0, 1] * 30, ["mug", "bowl"] * 30).update(0, "mug")
+    >>> tasks
+    Campaign(n=60, failures=30, lower=0.4414, upper=0.5586, delta=0.1, rounds=30, waiting={'mug': 1})
     """
 
     def __init__(
@@ -77,18 +91,36 @@ class Campaign(InTable):
         binary: bool = False,
         delta_upper: float | None = None,
         delta_lower: float | None = None,
+        strata: Iterable[str] | Mapping[str, float] | None = None,
     ) -> None:
         self.delta, self.delta_upper, self.delta_lower = split_delta(
             "held-out", delta, delta_upper, delta_lower
         )
         self.binary = check_flag(binary, "binary")
         self._costs: list[float] = []
+        self._rounds = None if strata is None else Rounds(_weights(strata))
         self._limits: tuple[float, float] | None = (0.0, 1.0)
 
     @property
     def n(self) -> int:
-        """How many trials there were."""
-        return len(self._costs)
+        """How many trials there were; of several tasks, how many are in complete rounds."""
+        return len(self._costs) if self._rounds is None else self.rounds * len(self._rounds.costs)
+
+    @property
+    def strata(self) -> dict[str, float] | None:
+        """The tasks whose mean is meant, with their weights; None if there are none."""
+        return None if self._rounds is None else dict(self._rounds.weights)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are complete; without strata each trial is one."""
+        return len(self._costs) if self._rounds is None else self._rounds.complete
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many trials of each task complete no round yet; the others are not named."""
+        found = {} if self._rounds is None else self._rounds.waiting
+        return {name: number for name, number in found.items() if number}
 
     @property
     def lower(self) -> float:
@@ -106,30 +138,61 @@ class Campaign(InTable):
         return self.upper - self.lower
 
     @property
-    def mean_cost(self) -> float | None:
-        """The mean of the costs so far; None before the first trial."""
-        return float(np.mean(self._costs)) if self._costs else None
+    def failures(self) -> int | None:
+        """How many of the `n` trials failed, if costs are 0 or 1."""
+        costs = self._costs if self._rounds is None else self._rounds.array().ravel()
+        return round(sum(costs)) if self.binary else None
 
-    def update(self, cost: float) -> Campaign:
+    @property
+    def mean_cost(self) -> float | None:
+        """The mean of the costs so far, over tasks by weight; None before the first trial or round."""
+        if not self.n:
+            return None
+        return float(np.mean(self._costs)) if self._rounds is None else mean_over(self._strata())
+
+    def update(self, cost: float, stratum: str | None = None) -> Campaign:
         """Count one more trial; returns the campaign itself.
 
         Parameters
         ----------
         cost
             Its cost. One that is not allowed raises `InvalidCost` and is not counted.
+        stratum
+            Its task, if there are several.
         """
-        return self.update_many([cost])
+        return self.update_many([cost], None if stratum is None else [stratum])
 
-    def update_many(self, costs: ArrayLike) -> Campaign:
+    def update_many(self, costs: ArrayLike, strata: Sequence[str] | None = None) -> Campaign:
         """Count several trials, in their order; returns the campaign itself.
 
         Parameters
         ----------
         costs
             At least one cost. If one of them is invalid, none is counted.
+        strata
+            The task of each, if there are several. `Episodes` bring their own.
         """
-        self._costs += check_costs(costs, binary=self.binary).tolist()
-        self._limits = None
+        values = check_costs(costs, binary=self.binary).tolist()
+        if strata is None and self._rounds is not None:
+            keys = getattr(costs, "keys", None)
+            strata = keys.get("strata") if isinstance(keys, Mapping) else None
+        if (strata is None) != (self._rounds is None):
+            problem = "goes with a campaign that was made with strata"
+            if self._rounds is not None:
+                problem = "is missing: the campaign is about the mean over tasks"
+            raise InvalidSetting(
+                problem, name="stratum", remedy=("give both, or neither, ", Argument("strata"))
+            )
+        before = self.n
+        if self._rounds is None or strata is None:
+            self._costs += values
+        else:
+            for name in strata:
+                refuse_unknown(name, self._rounds.costs)
+            for cost, name in zip(values, strata, strict=True):
+                self._rounds.add(cost, name)
+        if self.n > before:
+            self._limits = None
         return self
 
     def certificate(
@@ -149,24 +212,41 @@ class Campaign(InTable):
         design
             How trials relate to each other, to be kept.
         """
-        if not self._costs:
-            raise InvalidCost("no trial has been counted; call update(cost) first")
+        if not self.n:
+            what = "trial has been counted" if self._rounds is None else "round is complete"
+            raise InvalidCost(f"no {what}; call update(cost) first")
         fields = fields_of(
             "held-out",
-            self._costs,
+            self._costs if self._rounds is None else self._rounds.array().ravel(),
             (self.delta, self.delta_upper, self.delta_lower),
             binary=self.binary,
             seed=seed,
             policy=policy,
-            method="anytime",
+            method="anytime" if self._rounds is None else "rounds",
             measure=measure,
             design=design or PLAIN,
         )
+        if self._rounds is not None:
+            fields |= {"strata": self._strata(), "mean_cost": self.mean_cost, "record": None}
         return Certificate._of(fields)
+
+    def _strata(self) -> tuple[Stratum, ...]:
+        return () if self._rounds is None else self._rounds.strata(binary=self.binary)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known as plain JSON values."""
-        names = ("n", "mean_cost", "lower", "upper", "width", "delta", "delta_upper", "delta_lower", "binary")
+        names: tuple[str, ...] = (
+            "n",
+            "mean_cost",
+            "lower",
+            "upper",
+            "width",
+            "delta",
+            "delta_upper",
+            "delta_lower",
+            "binary",
+        )
+        names += ("rounds", "waiting", "strata") if self._rounds is not None else ()
         return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> dict[str, Any]:
@@ -179,7 +259,11 @@ class Campaign(InTable):
         True
         """
         levels = {"delta_upper": self.delta_upper, "delta_lower": self.delta_lower}
-        return {"kind": "Campaign", "version": 1, **levels, "binary": self.binary, "costs": list(self._costs)}
+        kept: dict[str, Any] = {"costs": list(self._costs)}
+        if self._rounds is not None:
+            costs = {name: list(each) for name, each in self._rounds.costs.items()}
+            kept = {"costs": costs, "weights": dict(self._rounds.weights)}
+        return {"kind": "Campaign", "version": 1, **levels, "binary": self.binary, **kept}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> Campaign:
@@ -192,8 +276,13 @@ class Campaign(InTable):
         """
         found = convert(_State, state, "state")
         try:
-            campaign = cls(binary=found.binary, delta_upper=found.delta_upper, delta_lower=found.delta_lower)
-            return campaign.update_many(found.costs) if found.costs else campaign
+            levels = {"delta_upper": found.delta_upper, "delta_lower": found.delta_lower}
+            campaign = cls(binary=found.binary, **levels, strata=found.weights)
+            if isinstance(found.costs, list):
+                return campaign.update_many(found.costs) if found.costs else campaign
+            for name, costs in found.costs.items():
+                campaign = campaign.update_many(costs, [name] * len(costs)) if costs else campaign
+            return campaign
         except Refusal as error:
             raise SchemaMismatch(f"the state is damaged: {error}") from error
 
@@ -208,8 +297,19 @@ class Campaign(InTable):
         return self._limits
 
     def __repr__(self) -> str:
-        failed = f", failures={round(sum(self._costs))}" if self.binary else ""
+        failed = f", failures={self.failures}" if self.binary else ""
+        tasks = "" if self._rounds is None else f", rounds={self.rounds}, waiting={self.waiting}"
         return (
             f"Campaign(n={self.n}{failed}, lower={self.lower:.4g}, upper={self.upper:.4g}, "
-            f"delta={self.delta:g})"
+            f"delta={self.delta:g}{tasks})"
         )
+
+
+def _weights(strata: Iterable[str] | Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of tasks, alike if only their names are given."""
+    if isinstance(strata, Mapping):
+        return check_weights(strata)
+    names = [strata] if isinstance(strata, str) else list(strata)
+    if not names or len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
+        raise InvalidSetting("do not name each task once", name="strata", value=names, remedy="give names")
+    return dict.fromkeys(names, 1.0)

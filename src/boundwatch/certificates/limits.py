@@ -11,7 +11,9 @@ from boundwatch import bounds
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import largest_refuted
 from boundwatch.bounds.pac_bayes import Variant
+from boundwatch.bounds.rounds import rounds_lower, rounds_upper
 from boundwatch.certificates.record import CostRecord
+from boundwatch.certificates.strata import Stratum, rounds_of
 from boundwatch.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
 
 HeldOutMethod = Literal["betting", "kl", "hoeffding", "exact"]
 """How limits may follow from a number of held-out costs that was fixed in advance."""
-Method = HeldOutMethod | Variant | Literal["anytime", "external"]
+Method = HeldOutMethod | Variant | Literal["anytime", "rounds", "external"]
 Source = Literal["held-out", "pac-bayes", "pointwise", "external"]
 METHODS: dict[Source, tuple[Method, ...]] = {
-    "held-out": (*get_args(HeldOutMethod), "anytime"),
+    "held-out": (*get_args(HeldOutMethod), "anytime", "rounds"),
     "pac-bayes": get_args(Variant),
     "pointwise": ("kl",),
     "external": ("external",),
@@ -49,6 +51,8 @@ def derive(certificate: Certificate) -> tuple[float, float]:
     kind = certificate.source, certificate.method
     if kind == ("held-out", "betting"):
         return _by_betting([record or _failures_of(certificate)], below, above)[0]
+    if kind == ("held-out", "rounds"):
+        return _by_rounds(certificate.strata, below, above)
     if kind == ("held-out", "anytime") and record is not None:
         values, weights = record.arrays()
         bets = Bets.for_costs(binary=False)
@@ -60,6 +64,13 @@ def derive(certificate: Certificate) -> tuple[float, float]:
     lower_of, upper_of, first, names = _BOUNDS[kind]
     known, price = _present(certificate, first, "n"), _present(certificate, *names)
     return max(float(lower_of(*known, below, *price)), 0.0), min(float(upper_of(*known, above, *price)), 1.0)
+
+
+def _by_rounds(strata: Sequence[Stratum], delta_lower: float, delta_upper: float) -> tuple[float, float]:
+    costs, weights = rounds_of(strata), [each.weight for each in strata]
+    lower, upper = rounds_lower(costs, delta_lower, weights), rounds_upper(costs, delta_upper, weights)
+    # Limits that were the narrowest once may cross: then one of them failed, and both are moved outward.
+    return min(lower, upper), max(lower, upper)
 
 
 def _failures_of(certificate: Certificate) -> CostRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.schema import Probability
 from boundwatch.certificates.record import CostRecord
-from boundwatch.errors import SchemaMismatch
+from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 Array = NDArray[np.float64]
 
@@ -94,3 +94,63 @@ def check_strata(strata: Sequence[Stratum]) -> None:
 def mean_over(strata: Sequence[Stratum]) -> float:
     """Return the weighted mean of the costs over strata."""
     return math.fsum(each.weight * each.mean_cost for each in strata)
+
+
+class Rounds:
+    """Trials of a fixed set of tasks in rounds, in which each task is run once; what completes none waits.
+
+    The r-th round has the r-th trial of each task, in whatever order they come.
+
+    Examples
+    --------
+    >>> rounds = Rounds({"mug": 2.0, "bowl": 1.0})
+    >>> for task, cost in [("mug", 0.0), ("mug", 1.0), ("bowl", 0.5)]:
+    ...     rounds.add(cost, task)
+    >>> rounds.complete, rounds.waiting
+    (1, {'mug': 1, 'bowl': 0})
+    """
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        self.weights = dict(weights)
+        self.costs: dict[str, list[float]] = {name: [] for name in weights}
+
+    def add(self, cost: float, name: str) -> None:
+        """Count one trial."""
+        self.costs[name].append(cost)
+
+    @property
+    def complete(self) -> int:
+        """How many rounds are complete."""
+        return min(map(len, self.costs.values()))
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many trials of each task complete no round yet."""
+        return {name: len(costs) - self.complete for name, costs in self.costs.items()}
+
+    def array(self) -> Array:
+        """Return the costs of the complete rounds, (rounds, tasks)."""
+        return np.array([costs[: self.complete] for costs in self.costs.values()]).T
+
+    def strata(self, *, binary: bool) -> tuple[Stratum, ...]:
+        """Return what a certificate keeps of the complete rounds."""
+        total = math.fsum(self.weights.values())
+        each = zip(self.weights.items(), self.array().T, strict=True)
+        return tuple(
+            Stratum.in_order(name, weight / total, costs, binary=binary) for (name, weight), costs in each
+        )
+
+
+def rounds_of(strata: Sequence[Stratum]) -> Array:
+    """Return the costs of strata that are kept in their order, (rounds, tasks)."""
+    costs = [each.costs for each in strata]
+    if not costs or any(each is None for each in costs) or len({each.n for each in strata}) > 1:
+        raise SchemaMismatch("do not keep equally many outcomes each, in their order", name="strata")
+    return np.array(costs).T
+
+
+def refuse_unknown(name: str, known: Iterable[str]) -> None:
+    """Refuse a task that is none of those whose mean is meant."""
+    if name not in known:
+        remedy = f"give one of {', '.join(map(repr, known))}"
+        raise InvalidSetting("is not a task whose mean is meant", name="stratum", value=name, remedy=remedy)

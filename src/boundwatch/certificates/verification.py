@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.certificates import limits
 from boundwatch.certificates.provenance import costs_digest
 from boundwatch.certificates.record import CostRecord
-from boundwatch.certificates.strata import check_strata, mean_over
+from boundwatch.certificates.strata import Rounds, check_strata, mean_over, rounds_of
 from boundwatch.errors import CertificateError, ProvenanceMismatch, SchemaMismatch
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def check_fields(certificate: Certificate) -> None:
     if certificate.method == "exact" and not certificate.binary:
         raise SchemaMismatch("needs binary = true", name="method", value="exact")
     check_strata(certificate.strata)
+    if certificate.method == "rounds":
+        rounds_of(certificate.strata)
     if certificate.lower > certificate.upper:
         problem = f"is above upper = {certificate.upper}"
         raise SchemaMismatch(problem, name="lower", value=certificate.lower)
@@ -120,6 +122,8 @@ def verify_all(certificates: Sequence[Certificate]) -> list[list[Check]]:
 
 def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], Certificate]:
     """Compare costs with what a certificate keeps of them; return also the certificate that is theirs."""
+    if certificate.method == "rounds":
+        return _compare_rounds(certificate, costs)
     values, checks = certificate.check_costs(costs), []
     if certificate.method == "anytime" and certificate.n is not None and values.size > certificate.n:
         # A campaign stops in the middle of what may be a longer file.
@@ -135,6 +139,30 @@ def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], C
             np.allclose(record.arrays(), kept.arrays(), rtol=_TOLERANCE, atol=_TOLERANCE)
         )
         checks.append(Check("record", ok, f"{len(kept.values)} values" if ok else "not of these costs"))
+    return checks, theirs
+
+
+def _compare_rounds(certificate: Certificate, costs: Any) -> tuple[list[Check], Certificate]:
+    """Do the same for costs in rounds: with the task of each, or one of each task after the other."""
+    values, names = certificate.check_costs(costs), [each.name for each in certificate.strata]
+    keys = getattr(costs, "keys", None)
+    tasks = keys.get("strata") if isinstance(keys, Mapping) else None
+    found = Rounds({each.name: each.weight for each in certificate.strata})
+    for place, cost in enumerate(values.tolist()):
+        task = names[place % len(names)] if tasks is None else tasks[place]
+        if task not in found.costs:
+            raise ProvenanceMismatch(f"{task!r} is not among the certified tasks", remedy="leave it out")
+        if len(found.costs[task]) < certificate.strata[0].n:  # a campaign stops in the middle of a file
+            found.add(cost, task)
+    if not found.complete:
+        raise ProvenanceMismatch("these costs complete no round", remedy="give at least one of each task")
+    strata = found.strata(binary=certificate.binary)
+    rounds = found.array()
+    theirs = dataclasses.replace(certificate, n=rounds.size, mean_cost=mean_over(strata), strata=strata)
+    checks = [_same("costs_sha256", costs_digest(rounds.ravel()), certificate.provenance.costs_sha256)]
+    checks += [_same(name, getattr(theirs, name), getattr(certificate, name)) for name in ("n", "mean_cost")]
+    if values.size > rounds.size:
+        checks.append(Check("stopped", True, f"after {rounds.size} of these {values.size} costs"))
     return checks, theirs
 
 

@@ -44,7 +44,7 @@ def verify(
     own = None
     if costs is not None:
         own = {
-            name: part.costs
+            name: part if isinstance(loaded, Certificate) else part.costs
             for name, part in reading.read_all(
                 costs, by=by, certificates=loaded, allow_own=True
             ).parts.items()

@@ -352,7 +352,7 @@ def _choose_tail(tail: TailName | None, certificate: Certificate) -> TailName:
 def _why_not_joint(certificate: Certificate) -> str:
     if certificate.source != "held-out":
         return f"needs held-out costs, but the certificate is from {certificate.source}"
-    if certificate.method == "anytime":
+    if certificate.method in ("anytime", "rounds"):
         return "needs a number of trials fixed in advance, but the certificate is anytime"
     most = MOST_REFERENCE_TRIALS if certificate.binary else MOST_REFERENCE_COSTS
     if (certificate.n or 0) > most:

@@ -47,7 +47,7 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
     That takes a fixed number of held-out episodes and a record of their costs, and not so many that the
     certificate's limits say as much.
     """
-    if certificate.source != "held-out" or certificate.method == "anytime":
+    if certificate.source != "held-out" or certificate.method in ("anytime", "rounds"):
         return None
     n, mean = certificate.n, certificate.mean_cost
     most = MOST_REFERENCE_TRIALS if certificate.binary else MOST_REFERENCE_COSTS

@@ -29,6 +29,7 @@ from boundwatch.selftest.claims import (
     worlds,
 )
 from boundwatch.selftest.counting import alphas
+from boundwatch.selftest.rounds import claims_of_rounds
 from boundwatch.selftest.worlds import Claim, Levels
 
 RUNS = 6000
@@ -130,8 +131,9 @@ def _claims(
     if detectors is None:
         detectors = _detectors(limits, levels)
     yield from claims_given_limits(limits, worlds(limits, certificate, costs), detectors, levels)
-    if certificate.source == "held-out":
+    if certificate.source == "held-out" and not certificate.strata:
         yield from claims_over_labs(certificate, levels)
+    yield from claims_of_rounds(certificate, levels)
     yield from claims_of_comparisons(levels[Verdict.ADVERSE])
 
 
