@@ -24,7 +24,7 @@ from boundwatch.bounds.shift import shifted_mean_upper
 from boundwatch.certificates import drafting, limits, verification
 from boundwatch.certificates.drafting import Measured
 from boundwatch.certificates.provenance import Provenance
-from boundwatch.certificates.record import CostRecord
+from boundwatch.certificates.record import CostRecord, Trials
 from boundwatch.certificates.strata import Stratum
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.design import Design
@@ -68,6 +68,8 @@ class Certificate(InNotebook):
         How its costs were measured, None if nobody said so, and how its episodes relate to each other.
     strata
         If the mean over a fixed set of tasks is meant: each with its weight and what is kept of its costs.
+    trials
+        If its costs are means over clusters (see `design`), which `n` counts: the trials behind them.
     """
 
     lower: Probability
@@ -87,6 +89,7 @@ class Certificate(InNotebook):
     measure: Measure | None
     design: Design
     strata: tuple[Stratum, ...] = ()
+    trials: Trials | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("measure", Measure | None), ("design", Design)):
@@ -287,6 +290,12 @@ class Certificate(InNotebook):
             return sum(each.failures for each in self.strata)
         return round(self.mean_cost * self.n)
 
+    @property
+    def shares_of(self) -> str | None:
+        """What its costs are shares of failed trials in: ``"scene"``, say; None if they are no such means."""
+        failed = None if self.trials is None else self.trials.failures
+        return None if self.binary or failed is None else self.design.cluster
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the certificate's canonical JSON: any change to any number changes it."""
@@ -316,6 +325,8 @@ class Certificate(InNotebook):
         }
         strata = [each.to_dict() for each in fields.pop("strata")]
         parts |= {"strata": strata} if strata else {}
+        if fields["trials"] is None:
+            del fields["trials"]
         return {"schema_version": verification.VERSION} | fields | parts
 
     def _row(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
 from boundwatch.certificates.limits import HeldOutMethod, Source
 from boundwatch.certificates.provenance import provenance_of
-from boundwatch.certificates.record import CostRecord
+from boundwatch.certificates.record import CostRecord, Trials
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidLevel, InvalidSetting
@@ -31,6 +31,10 @@ class Measured(Protocol):
     measure: Measure
     design: Design
 
+    @property
+    def trials(self) -> Trials | None:
+        """The trials behind costs that are means over clusters."""
+
 
 def held_out(
     costs: ArrayLike | Measured | None,
@@ -45,12 +49,13 @@ def held_out(
     """Return the fields of a certificate from held-out costs; see `boundwatch.Certificate.from_held_out`."""
     if (costs is None) == (successes is None):
         raise InvalidSetting("give either costs or successes, one of the two")
-    design = PLAIN
+    design, trials = PLAIN, None
     if successes is not None:
         costs, binary, measure = 1 - _truths(successes), True, measure or Measure("success")
     elif not isinstance(costs, np.ndarray) and isinstance(costs, Measured):
         binary = costs.binary if binary is None else binary
-        measure, design, costs = measure or costs.measure, costs.design, costs.costs
+        measure, design, trials = measure or costs.measure, costs.design, costs.trials
+        costs = costs.costs
     binary = False if binary is None else check_flag(binary, "binary")
     if method is None:
         method = "exact" if binary else "betting"
@@ -59,6 +64,7 @@ def held_out(
         remedy = ("pass ", Argument("binary", True), ", or use 'betting' or 'kl'")
         raise InvalidSetting("needs binary costs", name="method", value=method, remedy=remedy)
     origin |= {"binary": binary, "method": method, "measure": measure, "design": design}
+    origin["trials"] = trials
     return fields_of("held-out", costs, deltas, **origin)
 
 

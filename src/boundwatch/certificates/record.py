@@ -15,6 +15,7 @@ from boundwatch.bounds.cost_grid import STEPS, grid_points, split_on_grid
 from boundwatch.errors import SchemaMismatch
 
 Array = NDArray[np.float64]
+_Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 MOST_POINTS = STEPS + 1
 # This many costs show whether there are more values than a record keeps, without sorting millions.
@@ -104,3 +105,36 @@ class CostRecord:
         """Return plain JSON values; whole numbers without a decimal point."""
         weights = [int(weight) if weight.is_integer() else weight for weight in self.weights]
         return {"values": list(self.values), "weights": weights}
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How many trials are behind costs that are means over clusters, and how many of them failed.
+
+    Attributes
+    ----------
+    n
+        The number of trials.
+    failures
+        How many failed; None if a trial may cost something between 0 and 1.
+
+    Examples
+    --------
+    >>> Trials(10, 3) + Trials(10, 0)
+    Trials(n=20, failures=3)
+    """
+
+    n: _Count
+    failures: _Count | None = None
+
+    def __add__(self, other: Trials) -> Trials:
+        known = None if self.failures is None or other.failures is None else self.failures + other.failures
+        return Trials(self.n + other.n, known)
+
+    def __str__(self) -> str:
+        failed = "" if self.failures is None else f", {self.failures} failed"
+        return f"{self.n} trials{failed}"
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return plain JSON values."""
+        return {"n": self.n, "failures": self.failures}

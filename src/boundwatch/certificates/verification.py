@@ -77,6 +77,10 @@ def check_fields(certificate: Certificate) -> None:
     check_strata(certificate.strata)
     if certificate.method == "rounds":
         rounds_of(certificate.strata)
+    if (trials := certificate.trials) is not None and (certificate.n or 0) > trials.n:
+        raise SchemaMismatch(
+            f"has fewer trials than clusters, n = {certificate.n}", name="trials", value=trials.n
+        )
     if certificate.lower > certificate.upper:
         problem = f"is above upper = {certificate.upper}"
         raise SchemaMismatch(problem, name="lower", value=certificate.lower)

@@ -19,6 +19,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.verification import on_trust
 from boundwatch.cli.spelling import flag
+from boundwatch.episodes import clusters
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.reporting import families as words
 from boundwatch.reporting import wording
@@ -70,7 +71,10 @@ def describe_source(episodes: Episodes) -> str:
         said += ", cost = 1 - success" if measure.kind == "success" else ", read as a cost: 1 is worst"
     for column, value in design.where.items():
         said += f", {column} {value}"
-    said += f"; {episodes.file_format}, {count(len(episodes.costs), 'episode')}"
+    counted = count(len(episodes.costs), "episode")
+    if episodes.repeats:
+        counted = clusters.describe(episodes.repeats, str(design.cluster))
+    said += f"; {episodes.file_format}, {counted}"
     if design.episode:
         said += f" ({design.reduce} of the rows with the same {design.episode})"
     if tasks := set(episodes.keys.get("by", ())):

@@ -71,7 +71,8 @@ class Reading:
     strata COL: Column of the fixed set of tasks or conditions whose mean is meant; kept.
     weights TASK=W,...: What each task counts in that mean; 1 if only its name is given. Where trials come one
         by one, it also says which tasks there are. [default: all tasks of the file count alike]
-    cluster COL: Column of scenes, seeds or days whose repeats are not independent; kept.
+    cluster COL: Column of scenes, seeds or days whose repeats are not independent: each counts once, with the
+        mean of its trials; kept.
     episode COL: Column that names the episode, if each row is one step of an episode.
     reduce: How an episode's steps become one value. [default: any for successes, sum for rewards; required
         for costs]
@@ -155,13 +156,9 @@ class Reading:
                 raise
             problem, remedy = "is a certificate, not costs", "give the file of the episodes"
             raise InvalidSetting(problem, where=Place(path), remedy=remedy) from None
-        design = {"cluster": episodes.design.cluster}
-        if "strata" not in others.get("answers", ()):
-            design["strata"] = episodes.design.strata
-        if not any(design.values()):
+        if "strata" in others.get("answers", ()) or episodes.design.strata is None:
             return episodes
-        pooled = " and ".join(name for name, column in design.items() if column is not None)
-        note = f"{episodes.source}: {pooled} are kept, but all trials are judged as one sample"
+        note = f"{episodes.source}: strata are kept, but all trials are judged as one sample"
         return dataclasses.replace(episodes, notes=(*episodes.notes, note))
 
     def read_all(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import combinations, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
     Several tasks take turns (see `take_in_turn`): nobody can tell from a file that their order was drawn at
     random. Partners stay together, for those of the same tasks take turns alike.
     """
-    read = of_one_measure(evaluations)
+    read = match_clusters(of_one_measure(evaluations), paired=paired)
     first = read[0]
     for each in read[1:] if paired else []:
         if len(each) != len(first):
@@ -36,6 +37,46 @@ def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
         refuse_apart(first, each)
     several = len({task for each in read for task in tasks_of(each)}) > 1
     return take_in_turn(read) if several else read
+
+
+def match_clusters(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
+    """Return the episodes of all policies such that the i-th costs of all are of one cluster, if `paired`.
+
+    Two policies that ran on the same scene are no independent trials: refuse that without `paired`.
+    """
+    names = [
+        list(zip(each.keys.get("cluster", ()), tasks_of(each) or repeat(""), strict=False))
+        for each in evaluations
+    ]
+    if not all(names):
+        return list(evaluations)
+    common = set(names[0]).intersection(*names[1:])
+    if not paired:
+        for one, other in combinations(range(len(names)), 2):
+            if shared := set(names[one]) & set(names[other]):
+                example = min(shared)[0]
+                problem = f"has {example!r}, on which {evaluations[one].source} ran, too"
+                remedy = ("compare matched clusters with ", Argument("paired", True), ", or name them apart")
+                column = evaluations[other].design.cluster
+                raise InvalidSetting(
+                    problem, where=Place(evaluations[other].source, column=column), remedy=remedy
+                )
+        return list(evaluations)
+    if not common:
+        problem = "has no cluster that another policy ran on"
+        raise InvalidCost(
+            problem,
+            where=Place(evaluations[-1].source),
+            remedy=("compare without ", Argument("paired", True)),
+        )
+    order = [name for name in names[0] if name in common]
+    found = []
+    for each, known in zip(evaluations, names, strict=True):
+        alone = ", ".join(name[0] for name in known if name not in common)
+        said = (f"{each.source}: {alone} left out: not every policy ran there",) if alone else ()
+        places = {name: place for place, name in enumerate(known)}
+        found.append(each.take([places[name] for name in order], warnings=(*each.warnings, *said)))
+    return found
 
 
 def refuse_apart(one: Episodes, other: Episodes) -> None:
@@ -85,11 +126,7 @@ def _chosen(episodes: Episodes, rows: NDArray[np.int64], tasks: int) -> Episodes
             f"{episodes.source}: {extra} episodes are left out: they complete no turn, in which each of "
             f"{tasks} tasks is run once",
         )
-    keys = {role: tuple(names[row] for row in rows) for role, names in episodes.keys.items()}
-    numbers = [episodes.numbers[row] for row in rows.tolist()] if len(episodes.numbers) else ()
-    return dataclasses.replace(
-        episodes, costs=episodes.costs[rows], keys=keys, numbers=numbers, warnings=warnings
-    )
+    return episodes.take(rows, warnings=warnings)
 
 
 def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:

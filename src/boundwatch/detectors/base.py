@@ -85,6 +85,8 @@ class Finding(InNotebook):
         with those of the certificate.
     binary
         Whether costs are 0 or 1, so that people read of failures in trials.
+    shares_of
+        If costs are shares of failed trials: the cluster that each is of, ``"scene"``, say. `n` counts them.
     margin, no_worse
         How much worse was declared acceptable, and whether it is shown, at the level of
         `false_negative_rate`, that the expected cost rose by no more than that; both None without a margin.
@@ -116,6 +118,7 @@ class Finding(InNotebook):
     e_adverse: float | None = None
     e_benign: float | None = None
     first_alarm: int | None = None
+    shares_of: str | None = None
 
     @property
     def shift_size(self) -> ShiftSize:

@@ -263,6 +263,7 @@ class FixedSampleDetector(ABC):
             **known,
             verdict=Verdict(str(many.verdict[0])),
             binary=self.certificate.binary,
+            shares_of=self.certificate.shares_of,
             no_worse=None if many.no_worse is None else bool(many.no_worse[0]),
         )
 

@@ -6,6 +6,8 @@ import inspect
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,11 +17,13 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.schema import FrozenMapping
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.record import Trials
+from boundwatch.episodes.clusters import clustered
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import rows_of
-from boundwatch.errors import InvalidSetting, ProvenanceMismatch
+from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch
 
 Role = Literal["strata", "cluster", "by", "policy", "id", "pair"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -31,14 +35,15 @@ _NO_KEYS: Keys = FrozenMapping()
 class Episodes:
     """The costs of some episodes, and where they came from.
 
-    It can be used wherever an array of costs can.
+    It can be used wherever an array of costs can. Trials of one cluster are not independent: they become one
+    cost, their mean (within each stratum, task and policy), and are no longer binary unless each is alone.
 
     Parameters
     ----------
     costs
         One cost per episode, in [0, 1], higher is worse.
     strata, clusters
-        The stratum (task, condition) and the cluster (scene, seed, day) of each episode.
+        The stratum (task, condition) and the cluster (scene, seed, day) of each trial.
     binary
         Whether every cost is 0 or 1; left out, successes are, and costs among which there are 0 and 1 and
         nothing else.
@@ -48,6 +53,8 @@ class Episodes:
         What else is known of each episode, by its role in the design.
     source, file_format, unit, numbers
         Where they were read, and where each one is there: ``unit`` and its number.
+    repeats
+        The trials behind each cost, if these are means over clusters; left out, `costs` are trials.
     warnings, notes
         What may make the guarantees wrong, and what was done to read them; one sentence each.
 
@@ -56,6 +63,9 @@ class Episodes:
     >>> episodes = Episodes([0.1, 0.2, 0.3], strata=["mug", "can", "mug"])
     >>> episodes.keys
     {'strata': ('mug', 'can', 'mug')}
+    >>> scenes = Episodes([0, 1, 1, 1], clusters=["a", "a", "b", "b"])
+    >>> scenes.costs, scenes.binary, str(scenes.trials)
+    (array([0.5, 1. ]), False, '4 trials, 3 failed')
     """
 
     costs: NDArray[np.float64]
@@ -67,6 +77,7 @@ class Episodes:
     file_format: str
     unit: str
     numbers: Sequence[int]
+    repeats: tuple[Trials, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -84,6 +95,7 @@ class Episodes:
         file_format: str = "",
         unit: str = "episode",
         numbers: Sequence[int] = (),
+        repeats: Sequence[Trials] = (),
         warnings: Sequence[str] = (),
         notes: Sequence[str] = (),
     ) -> None:
@@ -99,8 +111,15 @@ class Episodes:
             known["strata"] = strata
         if clusters is not None:
             known["cluster"] = clusters
-        fields: dict[str, Any] = {"costs": values, "binary": binary, "measure": measure}
-        fields |= {"design": design or Design(), "keys": _keys(known, values.size) if known else _NO_KEYS}
+        design, named = design or Design(), _keys(known, values.size) if known else _NO_KEYS
+        if "cluster" in named:
+            design = design if design.cluster else replace(design, cluster="cluster")
+            if not repeats:
+                values, rows, repeats = clustered(values, named, binary=binary)
+                named, numbers = _of_rows(named, rows), [numbers[row] for row in rows] if len(numbers) else ()
+                binary = binary and all(each.n == 1 for each in repeats)
+        fields: dict[str, Any] = {"costs": values, "binary": binary, "measure": measure, "design": design}
+        fields |= {"keys": named, "repeats": tuple(repeats)}
         fields |= {"source": source, "file_format": file_format, "unit": unit, "numbers": numbers}
         for name, value in (fields | {"warnings": tuple(warnings), "notes": tuple(notes)}).items():
             object.__setattr__(self, name, value)
@@ -110,6 +129,20 @@ class Episodes:
 
     def __len__(self) -> int:
         return len(self.costs)
+
+    @property
+    def trials(self) -> Trials | None:
+        """How many trials there are behind costs that are means over clusters; None elsewhere."""
+        return reduce(add, self.repeats) if self.repeats else None
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64], **changes: Any) -> Episodes:
+        """Return some of the episodes, in the order of `rows`, with further fields changed."""
+        places = np.asarray(rows, dtype=np.int64).tolist() if self.keys or len(self.numbers) else []
+        fields: dict[str, Any] = {"costs": self.costs[np.asarray(rows, dtype=np.int64)]}
+        fields["keys"] = _of_rows(self.keys, places)
+        fields["numbers"] = [self.numbers[row] for row in places] if len(self.numbers) else ()
+        fields["repeats"] = [self.repeats[row] for row in places] if self.repeats else ()
+        return replace(self, **fields | changes)
 
     def against(
         self, certificate: Certificate | Mapping[str, Certificate], *, allow_own: bool = False
@@ -150,12 +183,12 @@ class Episodes:
         {'a': [0.1, 0.3], 'b': [0.2]}
         """
         design = replace(self.design, by=None) if role == "by" else replace(self.design, policy=None)
-        others: dict[Role, tuple[str, ...]] = {r: names for r, names in self.keys.items() if r != role}
         parts = {}
         for task, rows in rows_of(self.keys.get(role, ())).items():
-            keys = {known: tuple(names[row] for row in rows) for known, names in others.items()}
-            numbers = [self.numbers[row] for row in rows] if len(self.numbers) else ()
-            parts[task] = replace(self, costs=self.costs[rows], design=design, keys=keys, numbers=numbers)
+            part = self.take(rows, design=design)
+            parts[task] = replace(
+                part, keys={known: each for known, each in part.keys.items() if known != role}
+            )
         return parts
 
     def __repr__(self) -> str:
@@ -166,6 +199,10 @@ class Episodes:
     def __str__(self) -> str:
         origin = f" from {self.source}" if self.source else ""
         return f"{self.costs.size} episodes{origin}, with a mean cost of {self.costs.mean():.4g}"
+
+
+def _of_rows(keys: Keys, rows: Sequence[int]) -> Keys:
+    return FrozenMapping({role: tuple(names[row] for row in rows) for role, names in keys.items()})
 
 
 def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
@@ -199,6 +236,10 @@ def compatible(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
     """Return costs as they are; of `Episodes`, warn in Python of what makes a verdict doubtful."""
     if not isinstance(costs, Episodes):
         return costs
+    if certificate.design.cluster is not None and not costs.repeats:
+        problem = f"the certificate counts each {certificate.design.cluster} once, but these are trials"
+        remedy = ("say which trial is of which with ", Argument("clusters"))
+        raise InvalidSetting(problem, where=Place(costs.source) if costs.source else None, remedy=remedy)
     try:
         episodes = costs.against(certificate)
     except ProvenanceMismatch as error:

@@ -10,12 +10,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, ndtr
 
 Array = NDArray[np.float64]
+_Name = TypeVar("_Name", str, tuple[str, ...])
 
 LEVEL_TREND = 0.005
 LEVEL_BLOCKS = 0.005
@@ -25,7 +27,7 @@ _MOST_TO_RANK = 10_000  # of longer files, means of as many stretches are ranked
 _MOST_FOR_COPIES = 4000  # every shift of the file against itself is tried
 
 
-def rows_of(names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+def rows_of(names: Sequence[_Name]) -> dict[_Name, NDArray[np.int64]]:
     """Return the places of each name, in the order in which they appear."""
     order = {name: place for place, name in enumerate(dict.fromkeys(names))}
     groups = np.fromiter(map(order.__getitem__, names), np.int64, len(names))

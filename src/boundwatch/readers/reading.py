@@ -241,7 +241,9 @@ def _episodes(
         raise InvalidSetting("matches no row", name="where", value=dict(design.where), remedy=remedy)
     warnings = _misspelled(table, found, judged=judged) if found.others else []
     tasks = found.keys.get("by") or found.keys.get("strata") or ()
-    warnings += [*table.warnings, *(suspicions(found.costs, tasks) if episode is None else ())]
+    looked_at = episode is None and design.cluster is None  # repeats of a scene may well be alike
+    warnings += [*table.warnings, *(suspicions(found.costs, tasks) if looked_at else ())]
+    found.labels.pop(located.get(design.cluster or "", ""), None)
     table.notes += repeats(found.labels, found.costs, list(found.keys.values()))
     keys: dict[Any, Sequence[str]] = {role: found.keys[role] for role in roles}
     if pair:

@@ -70,13 +70,17 @@ def says(verdict: Verdict, *, binary: bool) -> str:
 
 def answer(finding: Finding) -> str:
     """Say a verdict and how large the shift is at least, in one line."""
-    said = says(finding.verdict, binary=finding.binary)
+    said = says(finding.verdict, binary=_in_failures(finding))
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
         return said
     sure = _confidence(finding.false_positive_rate)
-    if finding.binary:
+    if _in_failures(finding):
         return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
     return f"{said}; up by at least {floor(finding.shift_lower)} {sure}"
+
+
+def _in_failures(subject: Certificate | Finding) -> bool:
+    return subject.binary or subject.shares_of is not None
 
 
 def _confidence(error: float) -> str:
@@ -86,7 +90,7 @@ def _confidence(error: float) -> str:
 def comparison(certificate: Certificate, finding: Finding) -> str:
     """Say what was certified and what was seen, in one line."""
     sure = _confidence(certificate.delta)
-    if certificate.binary:
+    if _in_failures(certificate):
         return f"Certified: it fails in {limits(certificate)} of trials {sure}. New: {failed(finding)}."
     seen = f"mean {finding.mean_cost:.4f} over {count(finding.n, 'episode')}"
     return f"Certified: expected cost {limits(certificate)} {sure}. New: {seen}."
@@ -96,8 +100,9 @@ def promise(certificate: Certificate) -> list[str]:
     """Say what a certificate promises, and where it promises nothing."""
     low, high = floor(certificate.lower), ceiling(certificate.upper)
     first = f"The expected cost of an episode is at least {low} and at most {high} (0 is best, 1 is worst)."
-    if certificate.binary:
-        first = f"It fails in {limits(certificate)} of trials {_confidence(certificate.delta)}."
+    if _in_failures(certificate):
+        over = "" if certificate.binary else f" on average over {plural(str(certificate.shares_of))}"
+        first = f"It fails in {limits(certificate)} of trials{over} {_confidence(certificate.delta)}."
     return [
         first,
         f"The upper limit fails with probability at most {certificate.delta_upper:g}, the lower with "
@@ -143,6 +148,16 @@ def basis(certificate: Certificate) -> list[str]:
     if certificate.failures is not None:
         seen = f"{certificate.failures} failed"
     counted = f"{seen}; limits by {_METHODS[certificate.method]}."
+    if certificate.source == "held-out" and certificate.trials is not None:
+        unit = str(certificate.design.cluster)
+        seen = f"{count(certificate.n, unit)}, {certificate.trials}"
+        counted = (
+            f"limits by {_METHODS[certificate.method]}, each {unit} as one cost: the mean of its trials."
+        )
+        measured = (
+            [] if certificate.measure is None else [f"How trials were measured: {certificate.measure}."]
+        )
+        return [f"Held-out: {seen}; {counted}", *measured]
     if certificate.source == "held-out":
         how = certificate.measure
         measured = [] if how is None else [f"How its costs were measured: {how}."]
@@ -164,8 +179,14 @@ def assumptions(certificate: Certificate) -> list[str]:
         "The policy was drawn once from the posterior, and nothing was chosen after seeing its costs.",
     ]
     kind = "is 0 or 1" if certificate.binary else "is in [0, 1]"
+    independent = "The episodes behind it were independent draws from one distribution of environments."
+    if (unit := certificate.design.cluster) is not None:
+        independent = (
+            f"Each {unit} behind it was an independent draw from one distribution of them, as are new ones; "
+            f"trials of one {unit} may depend on each other in any way."
+        )
     return [
-        "The episodes behind it were independent draws from one distribution of environments.",
+        independent,
         *of_source.get(certificate.source, trained),
         "The policy that is deployed is the one that was certified, unchanged.",
         f"Every cost {kind}, and measured as it was for the certificate.",
@@ -176,6 +197,9 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
     """Say what a fixed-sample finding rests on, as labeled lines."""
     seen = ("episodes", f"{finding.n}, mean cost {finding.mean_cost:.4f}")
     certified = f"expected cost {limits(certificate)}"
+    if certificate.shares_of is not None:
+        seen = (plural(certificate.shares_of), f"{finding.n}; {failed(finding)}")
+        certified = f"{limits(certificate)} of trials fail"
     if certificate.binary:
         seen = ("trials", f"{failed(finding)} ({percent(finding.mean_cost)})")
         certified = f"{limits(certificate)} of trials fail"
@@ -203,7 +227,7 @@ def margin_words(finding: Finding) -> list[tuple[str, str]]:
     if finding.margin is None:
         return []
     what, more, margin = "the expected cost", "episodes", f"{finding.margin:g}"
-    if finding.binary:
+    if _in_failures(finding):
         what, more, margin = "failures", "trials", points(finding.margin, "nearest")
     rose = f"{what} rose by at most {margin}"
     if finding.no_worse:
@@ -214,7 +238,7 @@ def margin_words(finding: Finding) -> list[tuple[str, str]]:
 
 def shift(finding: Finding) -> str:
     """Say the limits on the shift, rounded outward."""
-    if finding.binary:
+    if _in_failures(finding):
         return f"{signed_points(finding.shift_lower, finding.shift_upper)} of failures"
     low, high = floor(finding.shift_lower, "+"), ceiling(finding.shift_upper, "+")
     return f"expected cost changed by {low} to {high}"
@@ -242,7 +266,12 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
 
 def count(number: int | None, thing: str) -> str:
     """Say how many there are of something."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+    return f"{number} {thing if number == 1 else plural(thing)}"
+
+
+def plural(thing: str) -> str:
+    """Return the word for several of a thing, which may be the name of a column."""
+    return thing if thing.endswith("s") else f"{thing}s"
 
 
 def floor(value: float, sign: str = "") -> str:
@@ -276,13 +305,15 @@ def percents(lower: float, upper: float) -> str:
 
 def limits(certificate: Certificate | Campaign) -> str:
     """Say the limits of a certificate or a campaign, rounded outward; in percent where costs are 0 or 1."""
-    if certificate.binary:
+    if certificate.binary or (isinstance(certificate, Certificate) and certificate.shares_of is not None):
         return percents(certificate.lower, certificate.upper)
     return f"{floor(certificate.lower)} to {ceiling(certificate.upper)}"
 
 
 def failed(finding: Any) -> str:
-    """Say how many trials failed, of a finding with `n` costs of 0 or 1."""
+    """Say how many trials failed, of a finding with `n` costs of 0 or 1, or shares in so many clusters."""
+    if getattr(finding, "shares_of", None) is not None:
+        return f"{percent(finding.mean_cost)} failed, on average over {count(finding.n, finding.shares_of)}"
     return f"{round(finding.mean_cost * finding.n)} of {finding.n} failed"
 
 
