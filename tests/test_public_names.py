@@ -68,6 +68,7 @@ def subjects(tmp_path_factory):
     fleet.update(["arm-1", "arm-2"], [0, 1])
     watching = [test(CERTIFICATE) for test in (bw.SequentialTest, bw.ChangeDetector, bw.PredictedTest)]
     comparison = bw.PolicyComparison(binary=True, paired=False)
+    protocol = bw.Protocol(question="compare", policies=["v1", "v2"], most_rounds=9)
     return [
         *(CERTIFICATE, BINARY, FAMILY, PATH, CERTIFICATE.provenance, CERTIFICATE.record),
         *(bw.Episodes(np.linspace(0, 1, 5000), source="lab.csv"), bw.Design(strata="task")),
@@ -86,6 +87,7 @@ def subjects(tmp_path_factory):
         bw.plan(BINARY, cost=0.6),
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30),
         *(comparison, comparison.update(0, 1)),
+        *(protocol, bw.Evaluation.start(None, protocol)),
         bw.rank({"v1": NEW, "v2": NEW / 2}),
         bw.plan_comparison(cost_a=0.1, cost_b=0.6),
         *of_calls(tmp_path_factory.mktemp("client")),

@@ -36,6 +36,7 @@ SECTIONS: dict[str, list[str]] = {
         "Client",
     ],
     "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict", "rank", "Ranking"],
+    "Run an evaluation": ["Protocol", "Evaluation", "boundwatch.evaluation.Trial"],
     "Plan": ["plan", "Plan", "plan_trials", "TrialPlan", "plan_comparison", "ComparisonPlan"],
     "Gymnasium": [
         "boundwatch.gym.rollout",

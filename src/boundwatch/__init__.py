@@ -38,6 +38,7 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch.episodes.design import Design
     from boundwatch.episodes.episodes import Episodes
     from boundwatch.episodes.measure import Measure
+    from boundwatch.evaluation import Evaluation, Protocol
     from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
     from boundwatch.readers import read_costs
     from boundwatch.server.client import Client as Client
@@ -47,6 +48,7 @@ __all__ += ["Design", "Episodes", "Measure", "read_costs"]
 __all__ += ["ComparisonFinding", "ComparisonVerdict", "PolicyComparison", "Ranking", "rank"]
 __all__ += ["ChangeDetector", "ConfidenceInterval", "FamilyFinding", "FamilyTest", "Finding", "Fleet"]
 __all__ += ["HypothesisTest", "PredictedTest", "SequentialTest", "Verdict"]
+__all__ += ["Evaluation", "Protocol"]
 __all__ += ["ComparisonPlan", "Plan", "TrialPlan", "plan", "plan_comparison", "plan_trials"]
 
 _MODULES = ("bounds", "errors", "gym", "prediction", "testing", "training")
@@ -61,6 +63,7 @@ _HOMES = {
     "boundwatch.episodes.design": "Design",
     "boundwatch.episodes.episodes": "Episodes",
     "boundwatch.episodes.measure": "Measure",
+    "boundwatch.evaluation": "Evaluation Protocol",
     "boundwatch.planning": "ComparisonPlan Plan TrialPlan plan plan_comparison plan_trials",
     "boundwatch.readers": "read_costs",
     "boundwatch.server.client": "Client",

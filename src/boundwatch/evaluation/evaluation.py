@@ -1,0 +1,372 @@
+"""An evaluation: trials handed out one by one, outcomes kept once, an answer when the rule says so."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from boundwatch._support.describing import one_line
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.errors import InvalidSetting, Place, Refusal, part_of
+from boundwatch.evaluation.log import Log
+from boundwatch.evaluation.protocol import Protocol
+from boundwatch.evaluation.replay import Replay, Trial
+from boundwatch.evaluation.schedule import Schedule, new_secret
+
+STATION = "1"
+"""Where there is one."""
+_AnyPath = str | os.PathLike[str]
+
+
+class Evaluation:
+    """Hands out the trials of a sealed protocol, blinded and in random order, and answers its question.
+
+    **Guarantee**: if the policies are equal in every task (or, for certify and check, as the campaign and the
+    test promise), a wrong answer is ever given with probability at most the protocol's: `alpha` per side to
+    compare, `alpha` for all statements to rank, however the conditions drift over the day, whatever stations
+    differ in, and whenever somebody looks or stops. Every acknowledged outcome is in the log once.
+    **Assumes**: the policies were final before the start; operators do not know which letter is which policy;
+    the chance of a trial's outcome depends on its own policy, and on anything else that does not depend on
+    how the order was drawn. Certify and check: the expected cost stays the same over the trials.
+
+    Use `start` or `open`. Each call reads what other stations have written since.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> protocol = bw.Protocol(question="compare", policies=["act", "dp"], most_rounds=60, seed=7)
+    >>> evaluation = bw.Evaluation.start(None, protocol)  # None keeps it in memory
+    >>> while (trial := evaluation.next()) is not None:
+    ...     evaluation.record(trial, success=evaluation.policy_of(trial) == "dp")
+    >>> evaluation.status["rounds"], evaluation.finding().verdict.value
+    (7, 'b-better')
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log, self._lock = log, threading.RLock()
+        self._replay = self._refresh()
+
+    @classmethod
+    def start(cls, path: _AnyPath | None, protocol: Protocol) -> Evaluation:
+        """Seal a protocol in a new file; nothing about it can be changed from then on.
+
+        Parameters
+        ----------
+        path
+            The new file; None keeps everything in memory.
+        protocol
+            What is asked.
+        """
+        content = None
+        if protocol.certificate is not None:
+            loaded = Certificate.load(protocol.certificate)
+            if loaded.binary and protocol.measure != "success":
+                problem = f"is of successes, and the protocol measures a {protocol.measure}"
+                raise InvalidSetting(problem, where=Place(protocol.certificate), remedy="measure the same")
+            content = loaded.to_dict()
+        secret = new_secret(protocol)
+        others = [] if path is None else _started_before(Path(path), protocol.fingerprint)
+        log = Log(path, new=True)
+        with log.writing():
+            log.seal(secret)
+            seal = {"protocol": protocol.to_dict(), "fingerprint": protocol.fingerprint}
+            log.append("protocol", seal | {"certificate": content, "others": others})
+            log.append("sealed", {"commitment": Schedule(protocol, secret).commitment})
+        log.rewind()
+        return cls(log)
+
+    @classmethod
+    def open(cls, path: _AnyPath) -> Evaluation:
+        """Go on with an evaluation; a log that was altered is refused.
+
+        Parameters
+        ----------
+        path
+            The file that `start` made.
+        """
+        log = Log(path)
+        try:
+            with part_of(os.fspath(path)):
+                return cls(log)
+        except BaseException:
+            log.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file; all that was acknowledged is in it."""
+        self._log.close()
+
+    def __enter__(self) -> Evaluation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return one_line(self, {"question": self.protocol.question, **self.status})
+
+    def __str__(self) -> str:
+        status = self.status
+        return f"{self.protocol}: {status['state']} after {status['rounds']} rounds"
+
+    @property
+    def protocol(self) -> Protocol:
+        """What was sealed."""
+        return self._replay.protocol
+
+    @property
+    def finished(self) -> bool:
+        """Whether the question is answered, the most rounds are run, or somebody stopped."""
+        return bool(self._refresh().ended)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """How far it is, without naming a side."""
+        known = self._refresh()
+        return {
+            "state": known.ended or "go on",
+            "rounds": known.rounds,
+            "most_rounds": known.protocol.most_rounds,
+            "trials": sum(1 for _ in known.recorded),
+            "policies_in": len(known.evidence.policies),
+            "rows": self._log.length,
+            "head": self._log.head,
+        }
+
+    def next(self, station: str = STATION) -> Trial | None:
+        """Return the trial to run now: the same until it is recorded; None if there is none.
+
+        Parameters
+        ----------
+        station
+            Who asks; each station has its own trials, and the policies of a pair run at the same one.
+        """
+        known = self._refresh()
+        found = known.current(station)
+        if found is not None or known.ended:
+            return found
+        with self._writing() as known:
+            row = None if known.ended or known.current(station) else known.next_block(station)
+            if row is not None:
+                self._write(*row)
+        return known.current(station)
+
+    def record(
+        self,
+        trial: Trial | int,
+        *,
+        success: bool | None = None,
+        score: float | None = None,
+        milestones: Iterable[str] | None = None,
+        aborted: str | None = None,
+        discarded: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        """Keep the outcome of a trial; it is on the disk when this returns. Twice the same counts once.
+
+        Parameters
+        ----------
+        trial
+            What `next` returned, or its number.
+        success, score, milestones
+            The outcome, as the protocol measures it.
+        aborted, discarded
+            Instead: why it has none. It stays in the log and counts as the protocol says.
+        note
+            Anything worth reading in the report.
+        """
+        number = trial.number if isinstance(trial, Trial) else trial
+        reached = None if milestones is None else sorted(set(milestones))
+        measured = {"success": success, "score": score, "milestones": reached}
+        left = {"aborted": _reason(aborted, "aborted"), "discarded": _reason(discarded, "discarded")}
+        every: dict[str, Any] = {**measured, **left}
+        said = {name: value for name, value in every.items() if value is not None}
+        if len(said) != 1:
+            remedy = "give success, score, milestones, aborted or discarded"
+            raise InvalidSetting("one outcome is needed", remedy=remedy)
+        if not any(left.values()):
+            self.protocol.cost(success=success, score=score, milestones=reached)
+        if note is not None:
+            said["note"] = _reason(note, "note")
+        with self._writing() as known:
+            if self._is_new(known, number, said):
+                self._write("outcome", {"trial": number, **said})
+                self._write_end()
+
+    def undo(self, reason: str, station: str = STATION) -> int:
+        """Take back the latest outcome of a station, and return its trial, which is to be recorded again.
+
+        Parameters
+        ----------
+        reason
+            Why; the report says it.
+        station
+            Whose.
+        """
+        reason = _required(reason)
+        with self._writing() as known:
+            number = known.undoable(station)
+            if number is None:
+                problem = "the evaluation has ended" if known.ended else "no outcome can be taken back"
+                remedy = "only the latest one of a station can; write a note instead"
+                raise InvalidSetting(problem, remedy=remedy)
+            self._write("undo", {"trial": number, "station": station, "reason": reason})
+        return number
+
+    def note(self, text: str) -> None:
+        """Add a note to the log and to the report.
+
+        Parameters
+        ----------
+        text
+            What to remember.
+        """
+        self._add("note", {"text": _required(text)})
+
+    def release(self, station: str, reason: str) -> None:
+        """Let other stations have what a station that does not come back has not finished.
+
+        Parameters
+        ----------
+        station
+            Which.
+        reason
+            Why; the report says it.
+        """
+        self._add("release", {"station": station, "reason": _required(reason)})
+
+    def stop(self, reason: str) -> None:
+        """End before the rule does; what can be said holds whatever the reason.
+
+        Parameters
+        ----------
+        reason
+            Why; the report says it.
+        """
+        with self._writing() as known:
+            if not known.ended:
+                self._write("stop", {"reason": _required(reason)})
+                self._write_end()
+
+    def finding(self) -> Any:
+        """Return the answer, or what is known before: that names a side, so it is logged if blind.
+
+        A `ComparisonFinding` (the first policy is A), a `Ranking`, a `Certificate` or a `Finding`.
+        """
+        self.unblind("finding")
+        return self._replay.evidence.finding()
+
+    def policy_of(self, trial: Trial) -> str:
+        """Return the name behind the letter of a trial, for the program that loads the policy.
+
+        Parameters
+        ----------
+        trial
+            What `next` returned.
+        """
+        return {letter: name for name, letter in self._replay.schedule.letters(trial.round).items()}[
+            trial.policy
+        ]
+
+    def unblind(self, what: str) -> None:
+        """Log that somebody saw results by policy before the end of a blind evaluation.
+
+        Parameters
+        ----------
+        what
+            What they saw.
+        """
+        if self.protocol.blind and not self.finished:
+            self._add("look", {"what": what})
+
+    def replay(self) -> Replay:
+        """Return everything that follows from the log, for reports."""
+        return self._refresh()
+
+    def verify(self) -> list[str]:
+        """Derive everything again from the log; return what must be named, or refuse what does not follow."""
+        self._log.rewind()
+        known = self._refresh()
+        self._log.check_end()
+        if known.ended and not known.closed:
+            raise InvalidSetting("the row that ends it is missing", remedy="use an untouched copy")
+        return [f"row {number}, {time}: {said}" for number, time, said in known.events]
+
+    @contextmanager
+    def _writing(self) -> Iterator[Replay]:
+        """Yield the latest state while nobody else writes."""
+        with self._lock, self._log.writing():
+            yield self._refresh()
+
+    def _refresh(self) -> Replay:
+        with self._lock:
+            if not self._log.length:  # new, or something failed: what was taken in may not be on the disk
+                self._replay = Replay(self._log.secret)
+            for row in self._log.rows():
+                self._replay.apply(row)
+            return self._replay
+
+    def _write(self, kind: str, content: Mapping[str, Any]) -> None:
+        self._replay.apply(self._log.append(kind, content))
+
+    def _write_end(self) -> None:
+        if self._replay.ended and not self._replay.closed:
+            self._write("end", self._replay.end)
+
+    def _add(self, kind: str, content: Mapping[str, Any]) -> None:
+        with self._writing():
+            self._write(kind, content)
+
+    def _is_new(self, known: Replay, number: int, said: Mapping[str, Any]) -> bool:
+        """Return whether an outcome is to be kept; refuse one that is not of a trial that is to be run."""
+        block = known.block_of(number) if isinstance(number, int) else None
+        if block is None:
+            problem, remedy = "was not handed out", "record what next() returns"
+            raise InvalidSetting(problem, name="trial", value=number, remedy=remedy)
+        found = block.outcomes[number - block.first]
+        if found is not None:
+            if {name: value for name, value in found.said.items() if name != "trial"} == said:
+                return False
+            problem = "has another outcome already"
+            raise InvalidSetting(problem, name="trial", value=number, remedy="undo that first")
+        if number not in block.due or block.station is None:
+            problem = "is not to be run now" if block.station else "was released to other stations"
+            raise InvalidSetting(problem, name="trial", value=number, remedy="record what next() returns")
+        return True
+
+
+def _required(text: str) -> str:
+    found = _reason(text, "reason")
+    if found is None:
+        raise InvalidSetting("is missing", name="reason", remedy="say why")
+    return found
+
+
+def _reason(text: object, name: str) -> str | None:
+    if text is None:
+        return None
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidSetting("is not a text", name=name, value=text, remedy="say why")
+    return " ".join(text.split())
+
+
+def _started_before(path: Path, fingerprint: str) -> list[str]:
+    """Return the evaluations in the same folder that were started with the same protocol."""
+    found = []
+    for other in sorted(path.absolute().parent.glob("*")):
+        try:
+            if other.is_file() and other.suffix == path.suffix and other.name != path.name:
+                log = Log(other)
+                try:
+                    first = next(log.rows(), None)
+                finally:
+                    log.close()
+                if first is not None and first.content.get("fingerprint") == fingerprint:
+                    found.append(f"{other.name} ({first.time})")
+        except (Refusal, OSError):  # not an evaluation
+            continue
+    return found

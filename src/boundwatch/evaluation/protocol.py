@@ -1,0 +1,364 @@
+"""What an evaluation asks, of which policies and tasks, and by which rule it stops: a page of TOML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, Literal, cast
+
+from msgspec import Meta
+
+from boundwatch._support.files import read_bytes, write_text
+from boundwatch._support.schema import FrozenMapping, convert
+from boundwatch._support.validation import (
+    check_choices,
+    check_flag,
+    check_level,
+    check_margin,
+    check_number,
+    shortest,
+)
+from boundwatch.errors import InvalidSetting, Place, Refusal, SchemaMismatch
+
+Question = Literal["compare", "rank", "certify", "check"]
+Counting = Literal["failure", "repeat"]
+Kind = Literal["success", "score", "rubric"]
+MOST_POLICIES = 26
+"""Each has a letter."""
+_POLICIES = {"compare": (2, 2), "rank": (2, MOST_POLICIES), "certify": (1, 1), "check": (1, 1)}
+_ONLY = {  # settings that go with some questions
+    "margin": ("compare", "check"),
+    "until_width": ("certify",),
+    "until_upper": ("certify",),
+    "certificate": ("check",),
+}
+_Name = Annotated[str, Meta(min_length=1, max_length=80)]
+_Whole = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+@dataclass(frozen=True)
+class _File:
+    """What the file of a protocol holds."""
+
+    question: Question
+    policies: list[_Name]
+    most_rounds: _Whole
+    tasks: list[_Name] | dict[_Name, _Whole] = ()  # type: ignore[assignment]
+    scenes: _Whole | list[_Name] = ()  # type: ignore[assignment]
+    measure: Kind = "success"
+    score_range: tuple[float, float] | None = None
+    milestones: dict[_Name, float] | None = None
+    alpha: float = 0.05
+    margin: float = 0.0
+    until_width: float | None = None
+    until_upper: float | None = None
+    certificate: str | None = None
+    block: _Whole = 1
+    blind: bool | Literal["round"] = True
+    aborted: Counting = "failure"
+    discarded: Counting = "failure"
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """What an evaluation asks and how it stops, fixed before the first trial.
+
+    Parameters
+    ----------
+    question
+        ``"compare"`` two policies, ``"rank"`` several (those that are beaten drop out, until the best is
+        known), ``"certify"`` one, or ``"check"`` one against a certificate.
+    policies
+        Their names. With a margin, `compare` asks whether the second is no worse than the first.
+    most_rounds
+        The end, if the question is not answered before.
+    tasks
+        Names; or numbers of trials per round by name, which weigh the tasks.
+    scenes
+        Names, or how many there are. All policies meet the same scene in a round of a task.
+    measure
+        ``"success"``; ``"score"``, in a `score_range`; or ``"rubric"``, the points of `milestones` reached.
+    score_range
+        The worst and the best score.
+    milestones
+        Points of a rubric by name.
+    alpha
+        Probability of a wrong answer: per side for compare and check, of any wrong statement for rank, of
+        limits that do not hold for certify.
+    margin
+        How much worse is acceptable, in expected cost.
+    until_width, until_upper
+        When `certify` stops: limits this close, or an upper limit this low.
+    certificate
+        The file of the certificate to check against.
+    block
+        Rounds of a task that are run one after the other, where changing the task is expensive.
+    blind
+        Whether operators see letters: True for the same ones throughout, ``"round"`` for new ones each round.
+    aborted, discarded
+        What such trials count as: a ``"failure"``, or they are ``"repeat"``-ed.
+    seed
+        Makes order and letters reproducible, and lets whoever knows it work them out. None draws one.
+
+    Examples
+    --------
+    >>> protocol = Protocol(question="compare", policies=["act", "dp"], tasks=["mug", "bowl"], most_rounds=60)
+    >>> protocol.most_trials, protocol.fingerprint[:8]
+    (240, '...')
+    >>> Protocol(question="compare", policies=["act"], most_rounds=60)
+    Traceback (most recent call last):
+    boundwatch.errors.InvalidSetting: policies = ('act',) is not what compare takes; name 2
+    """
+
+    question: Question
+    policies: Sequence[str]
+    most_rounds: int
+    tasks: Sequence[str] | Mapping[str, int] = ()
+    scenes: int | Sequence[str] = ()
+    measure: Kind = "success"
+    score_range: tuple[float, float] | None = None
+    milestones: Mapping[str, float] | None = None
+    alpha: float = 0.05
+    margin: float = 0.0
+    until_width: float | None = None
+    until_upper: float | None = None
+    certificate: str | None = None
+    block: int = 1
+    blind: bool | Literal["round"] = True
+    aborted: Counting = "failure"
+    discarded: Counting = "failure"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        self._set(policies=_names(self.policies, "policies"), tasks=_weights(self.tasks))
+        scenes = self.scenes
+        if isinstance(scenes, int):
+            scenes = [str(i + 1) for i in range(_whole(scenes, "scenes"))]
+        self._set(scenes=_names(scenes, "scenes"))
+        for name in ("most_rounds", "block"):
+            _whole(getattr(self, name), name)
+        check_level(self.alpha, "alpha")
+        check_margin(self.margin, zero=True)
+        if self.blind != "round":
+            check_flag(self.blind, "blind")
+        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
+            raise InvalidSetting("is not a whole number", name="seed", value=self.seed, remedy="give one")
+        self._check_question()
+        self._check_measure()
+
+    def __str__(self) -> str:
+        on = f" on {', '.join(self.weights)}" if any(self.weights) else ""
+        return f"{self.question} {', '.join(self.policies)}{on} in at most {self.most_rounds} rounds"
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _check_question(self) -> None:
+        least, most = _POLICIES[self.question]
+        if not least <= len(self.policies) <= most:
+            remedy = f"name {least}" + ("" if least == most else f" to {most}")
+            problem = f"is not what {self.question} takes"
+            raise InvalidSetting(problem, name="policies", value=self.policies, remedy=remedy)
+        for name, questions in _ONLY.items():
+            if getattr(self, name) and self.question not in questions:
+                problem = f"goes with {' and '.join(questions)}, and the question is {self.question}"
+                raise InvalidSetting(problem, name=name, value=getattr(self, name), remedy="leave it out")
+        if self.question == "check" and not self.certificate:
+            raise InvalidSetting("is missing", name="certificate", remedy="check needs one to check against")
+        if self.question == "certify":
+            if self.until_width is None and self.until_upper is None:
+                raise InvalidSetting(
+                    "is missing", name="until_width", remedy="say when to stop, or until_upper"
+                )
+            for name in ("until_width", "until_upper"):
+                if getattr(self, name) is not None:
+                    check_number(getattr(self, name), name, "in (0, 1)", 1e-9, 1, remedy="give a cost")
+        if self.question in ("certify", "check") and self.slots > 1:
+            problem = f"{self.question} takes the trials of one task"
+            raise InvalidSetting(problem, name="tasks", remedy="make an evaluation for each")
+
+    def _check_measure(self) -> None:
+        for name, kind in (("score_range", "score"), ("milestones", "rubric")):
+            if (getattr(self, name) is None) == (self.measure == kind):
+                problem, remedy = f"goes with the measure {kind}", f"and that is {self.measure}"
+                raise InvalidSetting(problem, name=name, value=getattr(self, name), remedy=remedy)
+        if self.score_range is not None:
+            low, high = (
+                check_number(each, "score_range", "two numbers", remedy="give the worst and the best")
+                for each in self.score_range
+            )
+            if not low < high:
+                problem, remedy = "is not a range", "give the worst score and the best"
+                raise InvalidSetting(problem, name="score_range", value=self.score_range, remedy=remedy)
+            self._set(score_range=(low, high))
+        if self.milestones is not None:
+            _names(list(self.milestones), "milestones")
+            points = {
+                name: check_number(each, "milestones", "a number of points", 1e-9, 1e9, remedy="give points")
+                for name, each in self.milestones.items()
+            }
+            if not points:
+                raise InvalidSetting("is empty", name="milestones", remedy="name at least one")
+            self._set(milestones=FrozenMapping(points))
+
+    @property
+    def weights(self) -> Mapping[str, int]:
+        """Trials per round of each task; without tasks, of one that has no name."""
+        return cast("Mapping[str, int]", self.tasks)
+
+    @property
+    def slots(self) -> int:
+        """Trials of a policy in one round: one per task, or as many as each task weighs."""
+        return sum(self.weights.values())
+
+    @property
+    def most_trials(self) -> int:
+        """The number of trials if no policy drops out before the last round."""
+        return self.most_rounds * self.slots * len(self.policies)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that it says."""
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
+
+    def cost(
+        self,
+        *,
+        success: bool | None = None,
+        score: float | None = None,
+        milestones: Iterable[str] | None = None,
+    ) -> float:
+        """Return the cost in [0, 1] of an outcome of the declared measure."""
+        given = {"success": success, "score": score, "milestones": milestones}
+        wanted = "milestones" if self.measure == "rubric" else self.measure
+        if [name for name, value in given.items() if value is not None] != [wanted]:
+            raise InvalidSetting("is what this protocol measures", name=wanted, remedy="give that alone")
+        if success is not None:
+            return 0.0 if check_flag(success, "success") else 1.0
+        if self.score_range is not None:
+            low, high = self.score_range
+            number = check_number(
+                score, "score", f"from {shortest(low)} to {shortest(high)}", low, high, remedy="give one"
+            )
+            return (high - number) / (high - low)
+        points = self.milestones or {}
+        reached = set(_names(milestones, "milestones"))
+        if unknown := reached - set(points):
+            remedy = f"choose from {', '.join(points)}"
+            raise InvalidSetting("is not known", name="milestones", value=min(unknown), remedy=remedy)
+        return 1 - sum(points[name] for name in sorted(reached)) / sum(points.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: _plain(value) for name, value in content.items()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Protocol:
+        """Return the protocol that plain values describe, or say what does not fit.
+
+        Parameters
+        ----------
+        content
+            What `to_dict` returned, or a file said.
+        """
+        return cls(**asdict(convert(_File, content)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as TOML.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
+        lines = [f"{name} = {_toml(value)}" for name, value in self.to_dict().items() if value is not None]
+        write_text(path, "\n".join(lines) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Protocol:
+        """Read a TOML file; what does not fit is refused with its line.
+
+        Parameters
+        ----------
+        path
+            The file.
+        """
+        try:
+            text = read_bytes(path).decode("utf-8")
+            content = tomllib.loads(text)
+        except UnicodeDecodeError:
+            raise SchemaMismatch("is not a text file", where=Place(os.fspath(path))) from None
+        except tomllib.TOMLDecodeError as error:
+            found = re.search(r"line (\d+)", str(error))
+            line = int(found.group(1)) if found else len(text.splitlines())
+            problem = f"is not TOML: {str(error).partition(' (at ')[0]}"
+            raise SchemaMismatch(problem, where=Place(os.fspath(path), "line", line)) from None
+        try:
+            return cls.from_dict(content)
+        except Refusal as error:
+            raise error.at(Place(os.fspath(path), "line", _line_of(error.name, text))) from None
+
+
+def canonical(content: object) -> bytes:
+    """Return the bytes of JSON values that hashes are made from."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _line_of(name: str | None, text: str) -> int | None:
+    """Return the line of a TOML file where a setting is."""
+    key = re.split(r"[.\[]", name or "")[0]
+    for number, line in enumerate(text.splitlines(), 1):
+        if key and re.match(rf"\s*\[?{re.escape(key)}\s*[=.\]]", line):
+            return number
+    return None
+
+
+def _names(values: object, name: str) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidSetting("is not a list of names", name=name, value=values, remedy="give a list")
+    found = tuple(values)
+    for each in found:
+        if not isinstance(each, str) or not each.strip() or not each.isprintable():
+            problem = "is not a name"
+            raise InvalidSetting(problem, name=name, value=each, remedy="use printable, non-empty text")
+        if found.count(each) > 1:
+            raise InvalidSetting("is named twice", name=name, value=each, remedy="give each its own name")
+    return found
+
+
+def _weights(tasks: object) -> FrozenMapping[str, int]:
+    """Return trials per round of each task; without tasks there is one that has no name."""
+    if not isinstance(tasks, Mapping):
+        return FrozenMapping(dict.fromkeys(_names(tasks, "tasks") or ("",), 1))
+    if tuple(tasks) != ("",):
+        _names(list(tasks), "tasks")
+    return FrozenMapping({name: _whole(weight, "tasks") for name, weight in tasks.items()} or {"": 1})
+
+
+def _whole(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidSetting("is not a whole number of at least 1", name=name, value=value, remedy="give one")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {} if tuple(value) == ("",) else dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return shortest(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
