@@ -71,7 +71,9 @@ def test_mistakes_are_one_line_with_a_remedy(compare):
     assert "given twice" in compare("old.csv", "old.csv", code=1)
     assert "at least two" in compare("old.csv", code=2)
     assert "leave them out" in compare("old.csv", "new.csv", "third.csv", "--margin", ".1", code=2)
-    assert "--success COL, --cost COL or --reward COL" in compare("old.csv", "both.csv", code=1)
+    both = ("old.csv", "both.csv")
+    assert "--where policy=x (only this one is meant)" in compare(*both, code=1)
+    assert "--success COL, --cost COL or --reward COL" in compare(*both, "--as-is", code=1)
 
 
 def solved(path, solves, order="turns", tasks=10, episodes=5):
@@ -101,7 +103,7 @@ def test_tasks_that_nobody_declared_are_asked_about(compare, files):
     solved(files / "a.csv", range(5))
     solved(files / "b.csv", range(5, 10))
     refused = compare("a.csv", "b.csv", code=1)
-    assert "a.csv: column 'Task' has several values (0, 1)" in refused
+    assert "a.csv: column 'Task' has several values (0, 1, 2, 3, 4, ...)" in refused
     assert "--strata Task (the mean over them is meant), or --where Task=0" in refused
     assert json.loads(compare("a.csv", "b.csv", "--where", "task=0", "--json"))["first_alarm"] == 4
     solved(files / "a.csv", [0], tasks=1)  # one task is no question

@@ -23,7 +23,7 @@ from boundwatch.comparison.following import Arrival, Arrivals, Following
 from boundwatch.comparison.turns import align, tasks_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.reporting import compared as words
 from boundwatch.watching.trials import TrialReader
 
@@ -89,7 +89,10 @@ def compare(
             "--tasks N and --strata COL go together: how many tasks, and which column": follow
             and (tasks is None) != (reading.strata is None),
             "--policy goes with one file that holds all policies": policy is not None and len(policies) != 1,
-            ONE_FILE: policy is None and len(policies) < 2 and not reading.several,
+            ONE_FILE: policy is None
+            and len(policies) < 2
+            and not reading.several
+            and not _names_policies(policies[0], reading),
             "a column or a sheet per policy goes with one file; give one": reading.several
             and (len(policies) > 1 or policy is not None),
             "- can be given once: there is one standard input": policies.count("-") > 1,
@@ -124,6 +127,7 @@ def _read_policies(
     """Return the episodes of every policy by its name: a file, or a column, a sheet or rows of one file."""
     read = partial(Reading.read, binary=binary, answers=ANSWERS)
     if policy is not None:
+        read = partial(read, answers=("policy", *ANSWERS))
         whole = read(reading, paths[0], policy=policy)
         found = whole.split("policy")
         if len(found) < 2:
@@ -137,7 +141,20 @@ def _read_policies(
         if len({each.source for each in sheets}) < len(sheets):
             raise InvalidSetting("the same sheet was given twice", where=Place(paths[0]), remedy=ITSELF)
         return dict(zip(reading.sheet or (), sheets, strict=True))
-    return {name: read(reading, path) for name, path in zip(_names(paths), paths, strict=True)}
+    files_read = [read(reading, path) for path in paths]
+    return dict(zip(_names(paths), files_read, strict=True))
+
+
+def _names_policies(path: str, reading: Reading) -> bool:
+    """Refuse a file with a column of policies that was not declared; return that there is none."""
+    try:
+        reading.read(path, answers=("policy", *ANSWERS))
+    except InvalidSetting as error:
+        if any(isinstance(part, Argument) and part.name == "policy" for part in error.remedy):
+            raise
+    except InvalidCost:
+        pass
+    return False
 
 
 def _aligned(named: dict[str, Episodes], paired: bool) -> dict[str, Episodes]:

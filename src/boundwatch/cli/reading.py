@@ -76,7 +76,8 @@ class Reading:
     episode COL: Column that names the episode, if each row is one step of an episode.
     reduce: How an episode's steps become one value. [default: any for successes, sum for rewards; required
         for costs]
-    as_is: Tasks come in random order: ask nothing about their column where the order of trials matters.
+    as_is: Ask nothing about columns that are not declared: tasks come in random order, there is one policy,
+        numbers that repeat or are missing mean nothing.
     file_format: Format of the file. [default: recognized by content]
     sheet NAME: Sheet of a workbook; in compare, one for each policy. [default: the one with the column]
     evaluation K: Which evaluation in evaluations.npz, counted from 1. [default: the last]
@@ -224,8 +225,9 @@ class Reading:
             cost_range=self.cost_range,
             success_values=tuple(self.success_values or ()),
             certified=others.pop("certified", None),
+            certified_where=others.pop("certified_where", None),
         )
-        reader = TrialReader(declared, name_of(stream), answers=() if self.as_is else answers, **others)
+        reader = TrialReader(declared, name_of(stream), answers=answers, as_is=self.as_is, **others)
         refuse_document(stream, reader)
         return reader
 

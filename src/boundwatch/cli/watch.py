@@ -112,7 +112,7 @@ def watch(
     alarms = _alarms(on_alarm)
     loaded = load(certificate, key=key)
     out.print_trust(loaded, key)
-    design = _design(loaded, reading, _streams(loaded, by, certificate), number, predicted, unlabeled)
+    design = _design(reading, _streams(loaded, by, certificate), number, predicted, unlabeled)
     if metrics := isinstance(loaded, CertificateFamily) and is_of_metrics(loaded):
         reading = reading.of_metrics(loaded)
     else:
@@ -124,7 +124,9 @@ def watch(
     kept = any(option is not None for option in (state, number, predicted))
     if kept or follow or skip_malformed or stream == "-" or is_pipe(stream):
         options = "--follow, --state, --id, --predicted, --skip-malformed or a pipe"
-        known = {"certified": _certified(loaded), "binary": all(one.binary for one in _each(loaded))}
+        known: dict[str, Any] = {"certified": _certified(loaded)}
+        known["certified_where"] = _each(loaded)[0].design.where
+        known["binary"] = all(one.binary for one in _each(loaded))
         reader = reading.read_lines(stream, design, options, "by", "where", **known)
     with Store(state, "watch") as store:
         session = Watch(
@@ -179,17 +181,14 @@ def _streams(loaded: Certificate | CertificateFamily, by: str | None, path: Path
 
 
 def _design(
-    loaded: Certificate | CertificateFamily,
     reading: Reading,
     by: str | None,
     number: str | None,
     predicted: str | None,
     unlabeled: str | None,
 ) -> Design:
-    """Return how lines relate: the certificate's rows are meant unless others are."""
-    where = conditions(reading.where)
-    if where is None:
-        where = dict(_each(loaded)[0].design.where)
+    """Return how lines relate."""
+    where = conditions(reading.where) or {}
     names: dict[str, Any] = {"by": by, "id": None if number == "line" else number}
     if predicted is None or unlabeled is None:
         return Design(**names, where=where)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from boundwatch._support.schema import FrozenMapping
+from boundwatch.episodes.asking import ASKED, Question, certified
 from boundwatch.episodes.cells import normal
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS, Kind, Measure, check_range, split_words
-from boundwatch.errors import Argument, InvalidSetting, Place
+from boundwatch.errors import Argument, InvalidSetting
 
 DEFAULTS: Mapping[str, Kind] = {
     "cost": "cost",
@@ -26,14 +28,6 @@ CUSTOMARY: Mapping[str, Kind] = {
 }
 """The names under which logs keep their outcomes, and what they hold: one is as good as the other."""
 
-ASKED: Mapping[str, str] = {"task": "has several values ({}), and the order of trials matters here"}
-"""The columns, in any case, that people are asked about where rows are read as time, and why."""
-
-_MEANINGS = {
-    "strata": "the mean over them is meant",
-    "by": "each is judged by itself",
-    "where": "only this one is meant",
-}
 _MOST_COLUMNS = 8
 
 
@@ -54,6 +48,8 @@ class Declared:
     cost_range: tuple[float, float] | None = None  # without a column, like these words
     success_values: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()  # the arguments by which `ASKED` can be declared, if rows are time
+    as_is: bool = False  # ask nothing
+    certified_where: Mapping[str, str] = field(default_factory=FrozenMapping)  # the rows of the certificate
 
     @classmethod
     def of(
@@ -124,13 +120,19 @@ class Declared:
         return measure if column == measure.column else replace(measure, column=column)
 
     def asked(self, names: Sequence[str]) -> list[str]:
-        """Return the columns of a file that are asked about: none unless somebody can answer."""
-        if not self.answers:
-            return []
+        """Return the columns of a file that are asked about."""
+        return list(self.questions(names))
+
+    def questions(self, names: Sequence[str]) -> dict[str, Question]:
+        """Return what is asked about columns of a file, unless they are declared."""
+        if self.as_is:
+            return {}
         # Strata that came with a certificate answer nothing where no strata are judged.
         said = [each for each in self.columns if each != self.design.strata or "strata" in self.answers]
-        wanted = ASKED.keys() - set(map(normal, said))
-        return [name for name in dict.fromkeys(names) if normal(name) in wanted]
+        known = {name: one for name, one in ASKED.items() if self.answers or not one.in_order}
+        known |= {normal(column): certified(value) for column, value in self.certified_where.items()}
+        wanted = known.keys() - set(map(normal, said))
+        return {name: known[normal(name)] for name in names if normal(name) in wanted}
 
     def _as_certified(self, names: Sequence[str], says: Said | None) -> Said | None:
         """Return the column that the certificate means, if there is one."""
@@ -161,25 +163,6 @@ def is_customary(measure: Measure) -> bool:
     """Return whether a column says nothing by its name: it has none, or the usual one for what it holds."""
     name = normal(measure.column or "")
     return not name or name.isdigit() or CUSTOMARY.get(name) == measure.kind
-
-
-def one_value(values: Iterable[str], where: Place, answers: Sequence[str], known: str = "") -> str:
-    """Return the value that a column of `ASKED` has in all rows so far; refuse a second one, unless empty.
-
-    Somebody chose the order of several tasks. A verdict after some of them may be about these. `known` is
-    what the rows above have, `answers` are the arguments by which the column can be declared.
-    """
-    several = [value for value in dict.fromkeys([known, *values]) if value]
-    if len(several) < 2:
-        return several[0] if several else ""
-    column = where.column or ""
-    remedy: list[str | Argument] = ["declare it: "]
-    for answer in answers:
-        value: object = {column: several[0]} if answer == "where" else column
-        remedy += [Argument(answer, value), f" ({_MEANINGS[answer]}), or "]
-    remedy += [Argument("as_is", True), " (they come in random order)"]
-    problem = ASKED[normal(column)].format(", ".join(several[:2]))
-    raise InvalidSetting(problem, where=where, remedy=tuple(remedy))
 
 
 def _find(names: Sequence[str], column: str, argument: str) -> str:

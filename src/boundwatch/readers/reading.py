@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,8 +14,9 @@ import numpy as np
 
 from boundwatch._support.validation import check_choice, check_flag
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.episodes.asking import one_value
 from boundwatch.episodes.compatibility import compared
-from boundwatch.episodes.declared import Declared, one_value
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
@@ -28,6 +29,7 @@ from boundwatch.readers.steps import Gathered, filtered, joined_steps, labels, n
 from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
+_SHOWN = 6
 _ROLES = ("strata", "cluster", "by", "policy", "id")
 
 
@@ -88,14 +90,15 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         Promise that every cost is 0 or 1, or that there may be others; left out, see `Episodes`.
     certificate
         What will judge these episodes: they are read as its own were unless something else is declared, and
-        compared with them.
+        compared with them. Which rows were certified says nothing about these: see `where`.
     allow_own
         Read them even if they are the certificate's own.
     answers
         For those who take rows as time, as `compare` and `watch` do: the arguments (``strata``, ``by``,
         ``where``) by which a column called ``task`` must then be declared if it has several values.
     as_is
-        Tasks come in random order: ask nothing about their column.
+        Ask nothing about columns that are not declared (a policy, a model, a method or a checkpoint with
+        several values is otherwise refused).
     file_format
         Left out, the format is recognized by content.
     sheet, evaluation
@@ -129,7 +132,12 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         design=_design(given, known),
         certified=(known[0].measure or Measure("cost")) if known else None,  # of bare costs, say
     )
-    declared = dataclasses.replace(declared, answers=() if as_is else tuple(answers))
+    declared = dataclasses.replace(
+        declared,
+        answers=tuple(answers),
+        as_is=as_is,
+        certified_where=known[0].design.where if known else {},
+    )
     if binary is None and known:
         binary = all(one.binary for one in known) or None
     if not isinstance(path, str | os.PathLike):
@@ -161,13 +169,13 @@ def _certificates(certificate: object) -> list[Certificate]:
 
 
 def _design(given: Mapping[str, Any], certificates: Sequence[Certificate]) -> Design:
-    """Return the design that was declared; what was not is as certified."""
+    """Return the design that was declared; what was not is as certified, but for the rows that are meant."""
     fields = {name: value for name, value in given.items() if value}
     if not certificates:
         return Design(**fields)
     if given["episode"] is not None:  # then the certificate's rule is for other steps
         fields.setdefault("reduce", None)
-    return dataclasses.replace(certificates[0].design, **fields)
+    return dataclasses.replace(certificates[0].design, **({"where": {}} | fields))
 
 
 def _open(
@@ -225,7 +233,7 @@ def _episodes(
     design = declared.design
     roles = {role: located[column] for role in _ROLES if (column := getattr(design, role)) is not None}
     pair = {f"pair {place}": located[column] for place, column in enumerate(design.pair_by)}
-    blocks = _kept(table, declared, {located[column]: value for column, value in design.where.items()})
+    blocks = _kept(table, declared, located)
     episode = design.episode or table.episode
     if episode is None:
         found = _rows(blocks, table, roles | pair, binary=bool(binary))
@@ -235,10 +243,7 @@ def _episodes(
         found = joined_steps(blocks, table, rule, located.get(episode, episode), apart, roles | pair)
         design = dataclasses.replace(design, reduce=rule, episode=episode)
     if not len(found.costs):
-        if not design.where:
-            raise empty(table.source)
-        remedy = "give a value that the column has"
-        raise InvalidSetting("matches no row", name="where", value=dict(design.where), remedy=remedy)
+        raise empty(table.source)
     warnings = _misspelled(table, found, judged=judged) if found.others else []
     tasks = found.keys.get("by") or found.keys.get("strata") or ()
     looked_at = episode is None and design.cluster is None  # repeats of a scene may well be alike
@@ -263,19 +268,43 @@ def _episodes(
     )
 
 
-def _kept(table: Table, declared: Declared, where: Mapping[str, str]) -> Iterator[Block]:
+def _kept(table: Table, declared: Declared, located: Mapping[str, str]) -> Iterator[Block]:
     """Yield the rows to read; refuse too many, and a second value of a column that is asked about."""
-    known, rows = dict.fromkeys(declared.asked(table.names) if declared.answers else (), ""), 0
-    for block in table.blocks:
+    design, questions, rows = declared.design, declared.questions(table.names), 0
+    known: dict[str, dict[str, str]] = {column: {} for column in questions}
+    apart = [located[column] for column in (design.policy, design.by) if column is not None]
+    for block in _meant(table, {located[column]: value for column, value in design.where.items()}):
         rows += len(block.numbers)
         if rows > _MOST_ROWS:
             raise too_large(table.source, f"more than {_MOST_ROWS:,} rows")
-        kept = filtered(block, where) if where else block
-        for column, value in known.items():
-            place = Place(table.source, column=column)
-            known[column] = one_value(labels(kept.columns[column]), place, declared.answers, value)
+        groups = list(zip(*(labels(block.columns[name]) for name in apart), strict=True))
+        for column, question in questions.items():
+            values = zip(groups or repeat(()), labels(block.columns[column]), strict=False)
+            place, offered = Place(table.source, column=column), declared.answers or ("where",)
+            one_value(question, values, known[column], place, offered)
+        yield block
+
+
+def _meant(table: Table, where: Mapping[str, str]) -> Iterator[Block]:
+    """Yield the rows with these values; refuse values that no row has, and show those that some have."""
+    if not where:
+        yield from table.blocks
+        return
+    found, seen = False, dict[str, None]()
+    for block in table.blocks:
+        kept = filtered(block, where, table.source)
         if len(kept.numbers):
+            found = True
             yield kept
+        elif not found and len(seen) < _SHOWN:
+            seen |= dict.fromkeys(
+                f"{column}={each}" for column in where for each in labels(block.columns[column])
+            )
+    if not found:
+        remedy = f"give a value that the column has: {', '.join(list(seen)[:_SHOWN])}"
+        raise InvalidSetting(
+            "matches no row", where=Place(table.source), name="where", value=dict(where), remedy=remedy
+        )
 
 
 def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, binary: bool) -> Gathered:

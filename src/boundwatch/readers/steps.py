@@ -53,12 +53,18 @@ def names(block: Block, column: str, source: str) -> list[str]:
     return found
 
 
-def filtered(block: Block, where: Mapping[str, str]) -> Block:
-    """Return the rows that have these values in these columns of the file."""
+def filtered(block: Block, where: Mapping[str, str], source: str) -> Block:
+    """Return the rows that have these values in these columns of the file; refuse an empty cell there."""
     kept = np.ones(len(block), dtype=bool)
     for column, value in where.items():
         wanted = normal(value)
-        kept &= np.array([normal(name) == wanted for name in labels(block.columns[column])], dtype=bool)
+        found = labels(block.columns[column])
+        if wanted and "" in found:
+            place = Place(source, block.unit, block.numbers[found.index("")], column)
+            problem, remedy = "is empty, and rows are chosen by it", "write it in every row"
+            raise InvalidCost(problem, where=place, remedy=remedy)
+        same = {name: normal(name) == wanted for name in set(found)}
+        kept &= np.array([same[name] for name in found], dtype=bool)
     if kept.all():
         return block
     rows = np.flatnonzero(kept).tolist()

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from boundwatch.detectors.predicted import check_predictions
+from boundwatch.episodes.asking import Question, one_value
 from boundwatch.episodes.cells import outcome
-from boundwatch.episodes.declared import Declared, one_value
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
@@ -74,8 +75,8 @@ class Column:
     rows: TextRows
     first: Any = None
     """The first cell."""
-    asked: dict[str, str] = field(default_factory=dict)
-    """The value that columns which were not declared, but should be, have had so far."""
+    asked: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The value that columns which were not declared, but should be, have had so far, for each stream."""
 
     def take(self, lines: Sequence[Line]) -> Block | None:
         """Return the rows that were asked for, before anything else is read from them, as in a whole file."""
@@ -83,7 +84,7 @@ class Column:
         if block is None or rows is None or not where:
             return block
         at = self.declared.locate(rows.names)
-        kept = filtered(block, {at[name]: value for name, value in where.items()})
+        kept = filtered(block, {at[name]: value for name, value in where.items()}, self.rows.source)
         return kept if len(kept) else None
 
 
@@ -91,8 +92,8 @@ class TrialReader:
     """Reads lines as they come; whatever comes at once, the trials are the same.
 
     `declared` is what to read: one measure, or several metrics by name, with the same design. With `binary`,
-    every cost was promised to be 0 or 1. `answers` are the arguments by which a column
-    called task must be declared if it has several values.
+    every cost was promised to be 0 or 1. `answers` are the arguments by which a column that matters must be
+    declared if it has several values.
 
     Examples
     --------
@@ -109,11 +110,12 @@ class TrialReader:
         *,
         binary: bool = False,
         answers: Sequence[str] = ("by", "where"),
+        as_is: bool = False,
     ) -> None:
         self.source, self.binary = source, binary
         self.columns: dict[str, Column] = {}
         for metric, each in declared.items():
-            asking = dataclasses.replace(each, answers=tuple(answers))
+            asking = dataclasses.replace(each, answers=tuple(answers), as_is=as_is)
             self.columns[metric] = Column(asking, TextRows(asking, source))
         self._first = next(iter(self.columns.values()))
         self._state: dict[str, Any] | None = None
@@ -153,7 +155,7 @@ class TrialReader:
         """Go on where `state` was taken."""
         for metric, column in self.columns.items():
             column.rows = TextRows(column.declared, self.source, state[metric]["rows"])
-            column.asked = dict(state[metric]["asked"])
+            column.asked = {name: dict(known) for name, known in state[metric]["asked"].items()}
         self._state = state
 
     def read(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
@@ -205,7 +207,7 @@ class TrialReader:
         if any(len(each) != len(block.numbers) for each in costs):
             raise InvalidCost("lacks a cell of one metric", where=self._at(block.numbers[0]))
         rows = self._first.rows.rows
-        asked = [] if rows is None else rows.asked
+        asked = {} if rows is None else self._first.declared.questions(rows.names)
         at = self._first.declared.locate(() if rows is None else rows.names)
         if not at and not asked:  # the usual case
             whose = tuple(self.columns)
@@ -222,21 +224,26 @@ class TrialReader:
         return costs
 
     def _placed(
-        self, block: Block, costs: list[tuple[float, ...]], at: Mapping[str, str], asked: Sequence[str]
+        self,
+        block: Block,
+        costs: list[tuple[float, ...]],
+        at: Mapping[str, str],
+        asked: Mapping[str, Question],
     ) -> Iterator[Trial]:
         """Yield trials with what the design says of them; refuse a second value of what was not declared."""
         design, known = self._first.declared.design, self._first.asked
         for row, (number, cost) in enumerate(zip(block.numbers, costs, strict=True)):
             cells = {column: block.columns[name][row] for column, name in at.items()}
-            for column in asked:
-                value, where = label(block.columns[column][row]), self._at(number, column)
-                known[column] = one_value([value], where, self._first.declared.answers, known.get(column, ""))
             given = {
                 name: self._given(cells[column], number, column)
                 for name, column in (("by", design.by), ("id", design.id), ("strata", design.strata))
                 if column is not None
             }
             stream = str(given.get("by", "")).strip()
+            for column, question in asked.items():
+                cell = ((stream,), label(block.columns[column][row]))
+                so_far, where = known.setdefault(column, {}), self._at(number, column)
+                one_value(question, [cell], so_far, where, self._first.declared.answers)
             yield Trial(
                 number,
                 cost,
@@ -352,11 +359,13 @@ def declare(
     cost_range: tuple[float, float] | None = None,
     success_values: Sequence[str] = (),
     certified: Mapping[str, Measure | None] | None = None,
+    certified_where: Mapping[str, str] | None = None,
 ) -> dict[str, Declared]:
     """Return what was declared of each metric: of one column (or none), under the name ``""``.
 
     `columns` says what each column holds that was named, `certified` the measure of each metric's
-    certificate; of several columns each has the range or the words that go with it.
+    certificate and `certified_where` its rows; of several columns each has the range or the words that go
+    with it.
     """
     # A certificate that keeps no measure is one of costs.
     known = {name: measure or Measure("cost") for name, measure in (certified or {}).items()}
@@ -364,11 +373,12 @@ def declare(
     found = {}
     for column, kind in columns.items() or [(None, None)]:
         metric = str(column) if several else ""
-        found[metric] = Declared.of(
+        declared = Declared.of(
             **({} if kind is None else {str(kind): column}),
             cost_range=None if several and kind == "success" else cost_range,
             success_values=() if several and kind != "success" else success_values,
             design=design,
             certified=known.get(metric),
         )
+        found[metric] = dataclasses.replace(declared, certified_where=certified_where or {})
     return found
