@@ -87,6 +87,7 @@ def subjects(tmp_path_factory):
         bw.plan(BINARY, cost=0.6),
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30),
         *(comparison, comparison.update(0, 1)),
+        bw.compare_once({name: bw.Episodes([0, 1], strata=["mug", "can"]) for name in ("v1", "v2")}),
         *(protocol, bw.Evaluation.start(None, protocol)),
         bw.rank({"v1": NEW, "v2": NEW / 2}),
         bw.plan_comparison(cost_a=0.1, cost_b=0.6),

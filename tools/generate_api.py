@@ -35,7 +35,15 @@ SECTIONS: dict[str, list[str]] = {
         "Fleet",
         "Client",
     ],
-    "Compare policies": ["PolicyComparison", "ComparisonFinding", "ComparisonVerdict", "rank", "Ranking"],
+    "Compare policies": [
+        "compare_once",
+        "PolicyComparison",
+        "ComparisonFinding",
+        "ComparedTasks",
+        "ComparisonVerdict",
+        "rank",
+        "Ranking",
+    ],
     "Run an evaluation": ["Protocol", "Evaluation", "boundwatch.evaluation.Trial"],
     "Plan": ["plan", "Plan", "plan_trials", "TrialPlan", "plan_comparison", "ComparisonPlan"],
     "Gymnasium": [

@@ -22,7 +22,15 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch.certificates.certificate import Certificate
     from boundwatch.certificates.family import CertificateFamily
     from boundwatch.certificates.provenance import Provenance
-    from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
+    from boundwatch.comparison import (
+        ComparedTasks,
+        ComparisonFinding,
+        ComparisonVerdict,
+        PolicyComparison,
+        Ranking,
+        compare_once,
+        rank,
+    )
     from boundwatch.detectors import (
         ChangeDetector,
         ConfidenceInterval,
@@ -45,7 +53,8 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
 
 __all__ = ["Campaign", "Certificate", "CertificateFamily", "Provenance", "__version__", "bounds", "errors"]
 __all__ += ["Design", "Episodes", "Measure", "read_costs"]
-__all__ += ["ComparisonFinding", "ComparisonVerdict", "PolicyComparison", "Ranking", "rank"]
+__all__ += ["ComparedTasks", "ComparisonFinding", "ComparisonVerdict", "PolicyComparison", "Ranking"]
+__all__ += ["compare_once", "rank"]
 __all__ += ["ChangeDetector", "ConfidenceInterval", "FamilyFinding", "FamilyTest", "Finding", "Fleet"]
 __all__ += ["HypothesisTest", "PredictedTest", "SequentialTest", "Verdict"]
 __all__ += ["Evaluation", "Protocol"]
@@ -57,7 +66,8 @@ _HOMES = {
     "boundwatch.certificates.certificate": "Certificate",
     "boundwatch.certificates.family": "CertificateFamily",
     "boundwatch.certificates.provenance": "Provenance",
-    "boundwatch.comparison": "ComparisonFinding ComparisonVerdict PolicyComparison Ranking rank",
+    "boundwatch.comparison": "ComparedTasks ComparisonFinding ComparisonVerdict PolicyComparison Ranking "
+    "compare_once rank",
     "boundwatch.detectors": "ChangeDetector ConfidenceInterval FamilyFinding FamilyTest Finding Fleet "
     "HypothesisTest PredictedTest SequentialTest Verdict",
     "boundwatch.episodes.design": "Design",

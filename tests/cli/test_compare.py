@@ -70,7 +70,7 @@ def test_mistakes_are_one_line_with_a_remedy(compare):
     assert "would be replaced" in compare("old.csv", "new.csv", "--report", "new.csv", code=1)
     assert "given twice" in compare("old.csv", "old.csv", code=1)
     assert "at least two" in compare("old.csv", code=2)
-    assert "leave them out" in compare("old.csv", "new.csv", "third.csv", "--margin", ".1", code=2)
+    assert "leave it out" in compare("old.csv", "new.csv", "third.csv", "--margin", ".1", code=2)
     both = ("old.csv", "both.csv")
     assert "--where policy=x (only this one is meant)" in compare(*both, code=1)
     assert "--success COL, --cost COL or --reward COL" in compare(*both, "--as-is", code=1)
@@ -121,7 +121,8 @@ def test_policies_of_one_file_take_turns_too(compare, files):
     assert (answer["verdict"], answer["pairs"], answer["a"]["source"]) == ("undecided", 20, "trials.csv")
     refused = compare(*declared, "--paired", code=1)
     assert (
-        "policy B: line 22 is of bowl, but its partner, line 2 of trials.csv, policy A, is of mug" in refused
+        "policy B: line 22 is of task bowl, but its partner by row, line 2 of trials.csv, policy A, is of mug"
+        in refused
     )
     (files / "trials.csv").write_text("policy,task,success\n" + 4 * "A,mug,1\n" + "B,bowl,0\nB,mug,1\n")
     assert "policy A: has no episodes of bowl, which another policy" in compare(*declared, code=1)
@@ -221,6 +222,6 @@ def test_followed_tasks_are_declared_and_answered_after_complete_turns(follow):
     assert "a.csv: line 3, column 'task' has several values (mug, bowl)" in follow(*clear, code=1)
     assert "how many tasks, and which column" in follow(*clear, options=DECLARED[:3], code=2)
     assert "there are more than 1 tasks" in follow(*clear, options=(*DECLARED[:4], "1"), code=1)
-    assert "b.csv: line 2 is of bowl" in follow(*clear, options=(*DECLARED, "--paired"), code=1)
+    assert "b.csv: line 2 is of task bowl" in follow(*clear, options=(*DECLARED, "--paired"), code=1)
     missing = grown(MUG, MUG, 10 * MUG, 10 * BOWL)
     assert "2 tasks were stated, and not all were run" in follow(*missing, options=DECLARED, code=1)

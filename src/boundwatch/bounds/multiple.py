@@ -21,6 +21,37 @@ def holm(p_values: ArrayLike) -> Array:
     return adjusted
 
 
+OVERALL_SHARE = 0.8
+"""The share of alpha that a test of all tasks together gets; the single tasks have the rest."""
+
+
+def with_overall(p_overall: float, p_values: ArrayLike) -> tuple[float, Array]:
+    """Return adjusted p-values of "no task" and of each task, by a test of all and one of each, at one rate.
+
+    Closed testing. All hypotheses together are rejected by their own test at 0.8 alpha, or by the smallest of
+    K p-values at 0.2 alpha/K; fewer of them by the smallest at alpha over their number. So a task that is
+    rejected rejects "no task", too, and once that is rejected, tasks have all of alpha.
+
+    **Guarantee**: rejecting those at most alpha, the probability of rejecting any true hypothesis is at most
+    alpha, whatever the dependence. **Assumes**: `p_overall` is a p-value where all of them are true.
+
+    Examples
+    --------
+    >>> with_overall(0.03, [0.001, 0.02, 0.5])
+    (0.015, array([0.015, 0.04 , 0.5  ]))
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    k = values.size
+    overall = min(p_overall / OVERALL_SHARE, k * float(values.min()) / (1 - OVERALL_SHARE), 1.0)
+    order = np.argsort(values, kind="stable")
+    # With all K rejected, at most K - 1 are left to be true, whichever comes first.
+    left = np.minimum(np.arange(k, 0, -1), max(k - 1, 1))
+    stepped = np.maximum.accumulate(np.maximum(values[order] * left, overall))
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return overall, adjusted
+
+
 def e_bh(log_e_values: ArrayLike, log_shares: ArrayLike | None = None) -> Array:
     """Return the smallest rate at which e-BH lists each hypothesis (Wang and Ramdas, 2022).
 

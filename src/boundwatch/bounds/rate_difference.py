@@ -190,6 +190,8 @@ def _as_extreme(n0: int, k0: int, n1: int, k1: int, margin: float) -> Counts:
 @lru_cache(maxsize=64)
 def _ranks(n0: int, n1: int, margin: float) -> Array:
     """Return P[second <= first + margin] for rates drawn as described above, k0 in rows and k1 in columns."""
+    if 1 - abs(margin) == 1:
+        return _fisher_table(n0, n1)
     angles = (np.arange(_NODES) + 0.5) * np.pi / _NODES
     rates, steps = np.sin(angles / 2) ** 2, np.sin(angles)
     k0, k1 = np.arange(n0)[:, None], np.arange(1, n1 + 1)
@@ -207,21 +209,32 @@ def _ranks(n0: int, n1: int, margin: float) -> Array:
     return ranks
 
 
+def _fisher_table(n0: int, n1: int) -> Array:
+    """Return Fisher's p-value for every pair of outcomes: all sums along lines of k0 + k1 at once."""
+    # A row that is padded with as many zeros as there are rows is moved by its number when cut off anew.
+    moved = np.zeros((n0 + 1, n0 + n1 + 2))
+    moved[:, : n1 + 1] = _orders(n0, n1)
+    by_sum = np.cumsum(moved.ravel()[: -(n0 + 1)].reshape(n0 + 1, n0 + n1 + 1), axis=0)
+    moved.ravel()[: -(n0 + 1)] = by_sum.ravel()
+    table = moved[:, : n1 + 1]
+    table.setflags(write=False)  # threads share it
+    return table
+
+
 def _chance(n0: int, n1: int, needed: Counts, margin: float) -> float:
     """Bound, for all rates with p1 = p0 + margin, the chance of so many failures in the second series."""
     if margin >= 1 or margin <= -1:
         return 1.0
     ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)
     if margin == 0:  # then ones are failures
-        chances: Array = (ones1 >= needed[:, None]).astype(np.float64)
+        chances: Array = np.where(ones1 >= needed[:, None], _orders(n0, n1), 0.0)
     else:
         (sure0, floor0), (sure1, floor1) = _on_line(margin)
         second = _failures_given_ones(n1, sure1, floor1)
         tails = np.zeros((n1 + 1, n1 + 2))
         tails[:, :-1] = np.cumsum(second[:, ::-1], axis=1)[:, ::-1]
         # Rows: ones in the first series; columns: ones in the second.
-        chances = _failures_given_ones(n0, sure0, floor0) @ tails[:, needed].T
-    chances *= _orders(n0, n1)
+        chances = _failures_given_ones(n0, sure0, floor0) @ tails[:, needed].T * _orders(n0, n1)
     coefficients = np.bincount((ones0 + ones1).ravel(), weights=chances.ravel())
     return min(two_sample.bernstein_upper(coefficients, max(2 * (n0 + n1), 1000)), 1.0)
 
@@ -236,11 +249,9 @@ def _on_line(margin: float) -> tuple[tuple[float, float], tuple[float, float]]:
 def _orders(n0: int, n1: int) -> Array:
     """Return how likely it is, given all ones, that so many are in the first series (rows) and the second."""
     ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)
-    orders: Array = np.exp(
-        two_sample.log_choose(n0, ones0)
-        + two_sample.log_choose(n1, ones1)
-        - two_sample.log_choose(n0 + n1, np.arange(n0 + n1 + 1))[ones0 + ones1]
-    )
+    logs = two_sample.log_choose(n0, ones0) + two_sample.log_choose(n1, ones1)
+    logs -= two_sample.log_choose(n0 + n1, np.arange(n0 + n1 + 1))[ones0 + ones1]
+    orders: Array = np.exp(logs)
     orders.setflags(write=False)  # threads share it
     return orders
 

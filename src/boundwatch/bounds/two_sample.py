@@ -17,6 +17,7 @@ from scipy import special
 Array = NDArray[np.float64]
 # Sums of thousands of rounded terms and logarithms of binomial coefficients are off by less than this.
 SLACK = 1e-10
+_MOST_CONVOLVED = 1000  # 2 to this power is a float, and so is 1 over it
 
 
 def log_common_rate(n: int, failures: ArrayLike) -> Array:
@@ -31,8 +32,12 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
     Every new coefficient is an average of old ones, so rounding does not grow.
     """
     values = np.asarray(coefficients, dtype=np.float64)
+    n = values.size - 1
+    if degree <= _MOST_CONVOLVED:
+        # Of S ones in all trials, k are among the first n: sums of products of three binomial chances.
+        return np.asarray(np.convolve(values * _fair(n), _fair(degree - n)) / _fair(degree))
     if values.size * degree <= 1_500_000:  # 12 MB
-        return _elevation(values.size - 1, degree) @ values
+        return _elevation(n, degree) @ values
     raised, places = np.zeros(degree + 1), np.arange(degree + 1.0)
     raised[: values.size] = values
     for n in range(values.size, degree + 1):  # from degree n - 1 to degree n
@@ -41,6 +46,14 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
         raised[: n + 1] *= 1 - share
         raised[1 : n + 1] += moved
     return raised
+
+
+@lru_cache(maxsize=64)
+def _fair(n: int) -> Array:
+    """Return the chances of n fair coins."""
+    fair = np.exp(log_choose(n, np.arange(n + 1)) - n * np.log(2))
+    fair.setflags(write=False)  # threads share it
+    return np.asarray(fair)
 
 
 @lru_cache(maxsize=4)

@@ -14,12 +14,14 @@ import typer
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
+from boundwatch.cli.comparing import counted, judge_once, refuse_other_rows, without_column
 from boundwatch.cli.judge import EXIT_WORSE
-from boundwatch.cli.options import AT_LEAST_1, refuse_if
+from boundwatch.cli.options import AT_LEAST_1, refuse, refuse_if
 from boundwatch.cli.reading import Reading, arriving
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
 from boundwatch.comparison.following import Arrival, Arrivals, Following
+from boundwatch.comparison.matching import matched
 from boundwatch.comparison.turns import align, tasks_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
@@ -33,12 +35,17 @@ from boundwatch.watching.trials import TrialReader
     "boundwatch compare trials.csv --policy policy --plot compare.png\n"
     "boundwatch compare wide.csv --success ACT --success DP --paired\n"
     "boundwatch compare book.xlsx --sheet ACT --sheet DP --success grasped\n"
-    "boundwatch compare old.csv new.csv --margin 0.05 --exit-code"
+    "boundwatch compare old.csv new.csv --margin 0.05 --exit-code\n"
+    "boundwatch compare act.csv dp.csv --once --pair-by task,seed\n"
+    "boundwatch compare my.csv --success grasped --against 47/50"
 )
 def compare(
     policies: list[str],
     *,
     paired: bool = False,
+    pair_by: str | None = None,
+    once: bool = False,
+    against: str | None = None,
     binary: bool = False,
     alpha: float = 0.05,
     horizon: int | None = None,
@@ -64,6 +71,11 @@ def compare(
         all, with --policy COL, a --success (or --cost, --reward) or a --sheet for each.
     paired: Trial i of every policy shared its seed, scene or task. This saves trials. Matched trials need it:
         without it the error rate can be wrong. Leave it out for independent trials.
+    pair_by COL,COL: Trials with the same values in these columns are partners, whatever their order; what has
+        no partner is listed and left out.
+    once: All trials are done, their numbers were planned beforehand, and this is the only look: one sharper
+        test of all of them, in any order and any numbers, of several tasks overall and on each.
+    against K/N: Is my result compatible with theirs? Compare one file, once, with K successes in N trials.
     binary: Promise that every cost is 0 or 1 (always the case for successes).
     alpha P: Error rate: per side for two policies, of the whole ranking for more.
     horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
@@ -80,7 +92,7 @@ def compare(
     """
     for path in filter(None, (plot, report)):
         files.protect(path, policies, force=force)
-    build = partial(PolicyComparison, alpha, paired=paired, horizon=horizon, margin=margin)
+    once = once or against is not None
     refuse_if(
         {
             "--follow needs two files, one per policy": follow
@@ -90,23 +102,48 @@ def compare(
             and (tasks is None) != (reading.strata is None),
             "--policy goes with one file that holds all policies": policy is not None and len(policies) != 1,
             ONE_FILE: policy is None
+            and against is None
             and len(policies) < 2
             and not reading.several
             and not _names_policies(policies[0], reading),
+            "--against goes with one file, of one policy": against is not None
+            and (len(policies) != 1 or policy is not None or reading.several),
+            "--once is one look at finished trials; leave out --follow and --horizon": once
+            and (follow or horizon is not None),
+            "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
+            "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
             "a column or a sheet per policy goes with one file; give one": reading.several
             and (len(policies) > 1 or policy is not None),
             "- can be given once: there is one standard input": policies.count("-") > 1,
         }
     )
+    paired = paired or pair_by is not None
+    build = partial(PolicyComparison, alpha, paired=paired, horizon=horizon, margin=margin)
     if follow:
         named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
     else:
-        named = _aligned(_read_policies(policies, reading, policy, binary=binary or None), paired)
-    if len(named) == 2:
+        named = _read_policies(policies, reading, policy, binary=binary or None, pair_by=pair_by)
+        if against is not None:
+            named = {against: _read_against(against, reading, next(iter(named.values())))} | named
+        if paired:
+            refuse_other_rows(
+                policies, partial(reading.read, binary=binary or None, answers=ANSWERS), pair_by
+            )
+        if pair_by is None or not once:
+            named = _aligned(named if pair_by is None else matched(named, pair_by), paired, in_order=not once)
+    if once and len(named) == 2:
+        keys: Any = pair_by
+        if paired and pair_by is None:
+            keys = {name: range(len(each)) for name, each in named.items()}
+        settings = {"alpha": alpha, "margin": margin, "binary": binary or None, "pair_by": keys}
+        worse = judge_once(without_column(named), settings, plot, report, as_json=as_json)
+    elif len(named) == 2:
         worse = _compare_two(named, build, plot, report, as_json=as_json, lines=follow)
     else:
-        if horizon is not None or margin or report is not None:
-            raise typer.BadParameter("--horizon, --margin and --report go with two policies; leave them out")
+        refuse(
+            {"horizon": horizon, "margin": margin or None, "report": report, "once": once},
+            "goes with two policies; leave it out",
+        )
         worse = _compare_many(named, alpha, paired, plot, as_json=as_json)
     if exit_code and worse:
         raise typer.Exit(EXIT_WORSE)
@@ -122,10 +159,10 @@ ANSWERS = ("strata", "where")
 
 
 def _read_policies(
-    paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None
+    paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None, pair_by: str | None
 ) -> dict[str, Episodes]:
     """Return the episodes of every policy by its name: a file, or a column, a sheet or rows of one file."""
-    read = partial(Reading.read, binary=binary, answers=ANSWERS)
+    read = partial(Reading.read, binary=binary, answers=ANSWERS, pair_by=pair_by or ())
     if policy is not None:
         read = partial(read, answers=("policy", *ANSWERS))
         whole = read(reading, paths[0], policy=policy)
@@ -157,16 +194,16 @@ def _names_policies(path: str, reading: Reading) -> bool:
     return False
 
 
-def _aligned(named: dict[str, Episodes], paired: bool) -> dict[str, Episodes]:
+def _read_against(against: str, reading: Reading, mine: Episodes) -> Episodes:
+    """Return the result that mine is compared with: counts, or a file."""
+    theirs = counted(against, mine)
+    return reading.read(against, binary=mine.binary or None, answers=ANSWERS) if theirs is None else theirs
+
+
+def _aligned(named: dict[str, Episodes], paired: bool, *, in_order: bool = True) -> dict[str, Episodes]:
     """Align policies; what is said of those in one file names them, and their columns are one measure."""
-    one_file = len({each.source for each in named.values()}) == 1
-    parts = [
-        replace(each, source=f"{each.source}, policy {name}", measure=replace(each.measure, column=None))
-        if one_file
-        else each
-        for name, each in named.items()
-    ]
-    both = zip(named.items(), align(parts, paired=paired), strict=True)
+    parts = without_column(named)
+    both = zip(named.items(), align(list(parts.values()), paired=paired, in_order=in_order), strict=True)
     return {name: replace(part, source=each.source, measure=each.measure) for (name, each), part in both}
 
 
@@ -202,9 +239,8 @@ def _compare_two(
         test.reset()
         plots.save_figure(plots.plot_comparison(test, a.costs, b.costs, (one, other)), plot)
     if report is not None:
-        test.reset()
         said: Any = {"names": (one, other), "sources": sources, "warnings": (*a.warnings, *b.warnings)}
-        files.write_text(report, words.render_comparison(test, a.costs, b.costs, **said))
+        files.write_text(report, words.render_comparison(finding, a.costs, b.costs, **said))
     if as_json and not lines:  # else every line was the finding
         read = {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
         out.print_json(finding.to_dict() | read)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
-from boundwatch._support.notebook import InNotebook
-from boundwatch.bounds.bets import Bets
-from boundwatch.bounds.cost_grid import CostGrid
+from boundwatch._support.notebook import InNotebook, InTable, frame, html, table
 
 
 class ComparisonVerdict(StrEnum):
@@ -26,15 +25,21 @@ class ComparisonVerdict(StrEnum):
 SIDES = (ComparisonVerdict.A_BETTER, ComparisonVerdict.B_BETTER)
 
 
+Method = Literal["anytime", "exact", "sign test", "betting", "stratified", "weighted"]
+Limits = Callable[[int], float]
+"""Return the lower (0) or the upper (1) limit on the expected cost of B minus that of A."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ComparisonFinding(InNotebook):
-    """What is known about two policies, valid whenever it is read.
+    """What is known about two policies: valid whenever it is read, or (`method`) at one look.
 
     **Guarantee**: if A is not better, A_BETTER is ever declared with probability at most `alpha`; if B is not
     better, B_BETTER is ever declared with probability at most `alpha`, however long you look and whatever
     makes one stop. Each limit on the difference holds for all times at once with probability at least
     1 - `alpha`. The limits are computed when first asked for (about 3 ms each). Of several `tasks`, all of
-    this is about the mean over them, at complete turns.
+    this is about the mean over them, at complete turns. What `compare_once` found is guaranteed for one look
+    at numbers of trials that were fixed beforehand.
 
     With costs of 0 and 1 of one task the verdict may come a few pairs before the limits exclude 0: its
     threshold is computed exactly, the limits use 1/alpha.
@@ -46,33 +51,41 @@ class ComparisonFinding(InNotebook):
     n_a, n_b
         Numbers of costs of the two policies.
     pairs
-        How many of them were tested: the i-th of A with the i-th of B. The policy that is ahead waits, and so
-        do the pairs of a turn that is not complete.
+        How many of them were tested: the i-th of A with the i-th of B, or those with the same key. The policy
+        that is ahead waits, and so do the pairs of a turn that is not complete. None where all trials of both
+        were tested.
     mean_cost_a, mean_cost_b
         Mean costs; None before the first.
     e_a_better, e_b_better
-        E-values against "A is not better" and "B is not better": large is evidence.
+        E-values against "A is not better" and "B is not better": large is evidence; None for one look.
     p_a_better, p_b_better
         Anytime-valid p-values of the same: 1 over the largest e-value so far. With costs of 0 and 1 of one
         task the verdict does not follow from the e-value: it is `alpha` more before the verdict, and at most
-        `alpha` from then on.
+        `alpha` from then on. For one look, p-values as usual.
     first_alarm
-        The pair, counted from 1, at which the verdict was reached; None while it is UNDECIDED.
+        The pair, counted from 1, at which the verdict was reached; None while it is UNDECIDED, and for one
+        look.
     no_worse
         Whether it is shown that B costs at most `margin` more than A; it is ever True wrongly with
         probability at most `alpha`. It can be True beside any verdict.
     alpha, margin, binary, paired, horizon, tasks
         How the two were compared.
+    method
+        ``"anytime"``, or how one look was judged.
+    names
+        What the two policies are called.
+    unmatched_a, unmatched_b
+        The keys of trials that have no partner and were left out.
     """
 
     verdict: ComparisonVerdict
     n_a: int
     n_b: int
-    pairs: int
+    pairs: int | None
     mean_cost_a: float | None
     mean_cost_b: float | None
-    e_a_better: float
-    e_b_better: float
+    e_a_better: float | None
+    e_b_better: float | None
     p_a_better: float
     p_b_better: float
     first_alarm: int | None
@@ -83,24 +96,74 @@ class ComparisonFinding(InNotebook):
     paired: bool
     horizon: int | None
     tasks: int
-    halves: CostGrid = field(repr=False, compare=False)
-    """(1 + cost of B - cost of A)/2 of all pairs; what the limits are computed from."""
+    method: Method = "anytime"
+    names: tuple[str, str] = ("A", "B")
+    unmatched_a: tuple[str, ...] = ()
+    unmatched_b: tuple[str, ...] = ()
+    limits: Limits = field(repr=False, compare=False)
+    """Computes the limits on the difference."""
 
     @cached_property
     def difference_lower(self) -> float:
         """The lower limit on the expected cost of B minus that of A: positive if A is better."""
-        bets = Bets.for_costs(binary=False)
-        return 2 * self.halves.mean_lower(bets, self.alpha) - 1 if self.pairs else -1.0
+        return self.limits(0)
 
     @cached_property
     def difference_upper(self) -> float:
         """The upper limit on it: negative if B is better."""
-        bets = Bets.for_costs(binary=False)
-        return 2 * self.halves.mean_upper(bets, self.alpha) - 1 if self.pairs else 1.0
+        return self.limits(1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         content = super().to_dict()
-        del content["halves"]
+        del content["limits"]
+        for name in ("names", "unmatched_a", "unmatched_b"):
+            content[name] = list(content[name])
         limits = {"difference_lower": self.difference_lower, "difference_upper": self.difference_upper}
         return content | limits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedTasks(InTable):
+    """Two policies on several tasks, overall and on each, under one error rate; see `compare_once`.
+
+    **Guarantee**: per side, with probability at most `alpha` any of these is wrong: an `overall` verdict
+    where the policy is better on no task, and a verdict for a task on which it is not better. The overall
+    limits, and `overall.no_worse`, are about the mean over tasks; each has its own `alpha`.
+
+    Attributes
+    ----------
+    overall
+        The finding on all tasks together. Costs of 0 and 1: its verdict says that the policy is better on at
+        least one task; where each policy is better on some, it says nothing about the mean. Other costs: that
+        its mean over tasks is lower.
+    tasks
+        The finding on each task. Its p-values and limits are its own, not corrected; its verdict is.
+    """
+
+    overall: ComparisonFinding
+    tasks: Mapping[str, ComparisonFinding] = field(hash=False)
+
+    @property
+    def verdict(self) -> ComparisonVerdict:
+        """The overall verdict."""
+        return self.overall.verdict
+
+    @property
+    def no_worse(self) -> bool:
+        """Whether it is shown that the mean over tasks of B is at most the margin above that of A."""
+        return self.overall.no_worse
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        tasks = [{"task": task, **finding.to_dict()} for task, finding in self.tasks.items()]
+        return self.overall.to_dict() | {"by_task": tasks}
+
+    def to_frame(self) -> Any:
+        """Return a data frame of one row per task, of pandas or, without it, of polars (extra ``frame``)."""
+        return frame(self.to_dict()["by_task"])
+
+    def _repr_html_(self) -> str:
+        columns = ("verdict", "n_a", "n_b", "mean_cost_a", "mean_cost_b", "p_a_better", "p_b_better")
+        rows = [[task, *(getattr(each, name) for name in columns)] for task, each in self.tasks.items()]
+        return html(self, table(rows, ("task", *columns)))

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import STEPS, CostGrid
 from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
@@ -339,7 +340,7 @@ class PolicyComparison:
             p_a_better=self._p_value(0),
             p_b_better=self._p_value(1),
             **self._settings,
-            halves=CostGrid(self._halves.weights),
+            limits=partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs),
         )
 
     def _p_value(self, side: int) -> float:
@@ -347,6 +348,14 @@ class PolicyComparison:
         if self.region is None:  # the verdict is that the e-value reached 1/alpha
             return math.exp(-best)
         return joint_p_value(best, self.alpha, reached=self.verdict is SIDES[side])
+
+
+def _limit(halves: CostGrid, alpha: float, pairs: int, side: int) -> float:
+    """Return a limit on the difference from (1 + cost of B - cost of A)/2 of all pairs."""
+    bets = Bets.for_costs(binary=False)
+    if not pairs:
+        return 1.0 if side else -1.0
+    return 2 * (halves.mean_upper if side else halves.mean_lower)(bets, alpha) - 1
 
 
 def check_horizon(horizon: object, *, binary: bool, tasks: int = 1) -> int | None:

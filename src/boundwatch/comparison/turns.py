@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from itertools import combinations, repeat
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from boundwatch.episodes.compatibility import rule_of
 from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.notes import rows_of
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+
+SORTED_LEVEL = 1e-4
+"""Trials that are sorted by chance more rarely than this are refused where their order counts."""
 
 
 def tasks_of(episodes: Episodes) -> tuple[str, ...]:
@@ -19,13 +25,16 @@ def tasks_of(episodes: Episodes) -> tuple[str, ...]:
     return episodes.keys.get("strata", ())
 
 
-def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
+def align(evaluations: Sequence[Episodes], *, paired: bool, in_order: bool = True) -> list[Episodes]:
     """Return the episodes of all policies such that those of a pair have one measure and one task.
 
     Several tasks take turns (see `take_in_turn`): nobody can tell from a file that their order was drawn at
-    random. Partners stay together, for those of the same tasks take turns alike.
+    random. Partners stay together, for those of the same tasks take turns alike. Unless `in_order`, nothing
+    is moved or refused because of the order.
     """
     read = match_clusters(of_one_measure(evaluations), paired=paired)
+    for each in read if in_order else []:
+        refuse_sorted(each)
     first = read[0]
     for each in read[1:] if paired else []:
         if len(each) != len(first):
@@ -36,7 +45,7 @@ def align(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
             )
         refuse_apart(first, each)
     several = len({task for each in read for task in tasks_of(each)}) > 1
-    return take_in_turn(read) if several else read
+    return take_in_turn(read) if several and in_order else read
 
 
 def match_clusters(evaluations: Sequence[Episodes], *, paired: bool) -> list[Episodes]:
@@ -80,15 +89,52 @@ def match_clusters(evaluations: Sequence[Episodes], *, paired: bool) -> list[Epi
 
 
 def refuse_apart(one: Episodes, other: Episodes) -> None:
-    """Refuse partners of different tasks."""
-    for place, (task, of_other) in enumerate(zip(tasks_of(one), tasks_of(other), strict=False)):
-        if task != of_other:
+    """Refuse partners of different tasks, scenes or keys."""
+    for role in ("strata", "cluster", "pair"):
+        columns = {"strata": "task", "cluster": one.design.cluster, "pair": ", ".join(one.design.pair_by)}
+        both = zip(one.keys.get(role, ()), other.keys.get(role, ()), strict=False)
+        for place, (mine, theirs) in enumerate(both):
+            if mine == theirs:
+                continue
             a, b = (each.numbers[place] if len(each.numbers) else place + 1 for each in (one, other))
             raise InvalidCost(
-                f"is of {of_other}, but its partner, {one.unit} {a} of {one.source}, is of {task}",
+                f"is of {columns[role]} {theirs}, but its partner by row, {one.unit} {a} of {one.source}, "
+                f"is of {mine}",
                 where=Place(other.source, other.unit, b),
-                remedy=("match the rows by seed, or compare without ", Argument("paired", True)),
+                remedy=(
+                    "match them by what they share: ",
+                    Argument("pair_by"),
+                    "; or compare without ",
+                    Argument("paired", True),
+                ),
             )
+
+
+def refuse_sorted(episodes: Episodes) -> None:
+    """Refuse trials that are sorted by their outcome, where their order is read as time.
+
+    Of so many outcomes, two orders are sorted: the chance that independent trials come in one of them.
+    """
+    groups = rows_of(tasks_of(episodes)).values() if tasks_of(episodes) else [np.arange(len(episodes))]
+    log_chance = 0.0
+    for rows in groups:
+        steps = np.diff(episodes.costs[rows])
+        if not ((steps >= 0).all() or (steps <= 0).all()):
+            return
+        counts = np.unique(episodes.costs[rows], return_counts=True)[1]
+        if counts.size > 1:
+            log_chance += math.log(2) + float(gammaln(counts + 1).sum() - gammaln(rows.size + 1))
+    if log_chance <= math.log(SORTED_LEVEL):
+        raise InvalidCost(
+            "the trials are sorted by their outcome (by chance in fewer than "
+            f"{SORTED_LEVEL:g} of files), and their order is read as time",
+            where=Place(episodes.source),
+            remedy=(
+                "give them in the order in which they ran, or ",
+                Argument("once", True),
+                " if all are done",
+            ),
+        )
 
 
 def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:

@@ -10,13 +10,26 @@ from numpy.typing import ArrayLike
 from boundwatch._support.validation import check_costs, shortest
 from boundwatch._version import __version__
 from boundwatch.certificates.provenance import costs_digest
-from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking
+from boundwatch.comparison import (
+    ComparedTasks,
+    ComparisonFinding,
+    ComparisonVerdict,
+    Ranking,
+)
 from boundwatch.reporting import page
 from boundwatch.reporting.report import signature
-from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent
+from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent, points, upward
 
 Names = tuple[str, str]
 NAMES = ("A", "B")
+_SHOWN = 8
+_METHODS = {
+    "exact": "exact unconditional test (Boschloo)",
+    "sign test": "exact sign test on the pairs that differ",
+    "betting": "betting",
+    "stratified": "exact test of all tasks together",
+    "weighted": "Chernoff's bound on the mean over tasks",
+}
 _TOGETHER = {
     True: "Trial i of one policy and trial i of the other shared their seed, scene or task.",
     False: "Trials were independent. If trial i of both policies shared its seed, scene or task, say so "
@@ -24,24 +37,29 @@ _TOGETHER = {
 }
 
 
-def comparison_headline(finding: ComparisonFinding, names: Names = NAMES) -> str:
+def comparison_headline(finding: ComparisonFinding | ComparedTasks, names: Names | None = None) -> str:
     """Say in one sentence which policy is better."""
-    verb = "fails less often" if finding.binary else "costs less"
-    if finding.verdict is ComparisonVerdict.UNDECIDED:
+    overall = finding.overall if isinstance(finding, ComparedTasks) else finding
+    names = names or overall.names
+    verb = "fails less often" if overall.binary else "costs less"
+    if overall.verdict is ComparisonVerdict.UNDECIDED:
         return f"UNDECIDED: not enough evidence that either of {names[0]} and {names[1]} {verb}"
-    better, worse = names if finding.verdict is ComparisonVerdict.A_BETTER else names[::-1]
-    return f"{finding.verdict.name}: evidence that {better} {verb} than {worse}"
+    better, worse = names if overall.verdict is ComparisonVerdict.A_BETTER else names[::-1]
+    where = " on some task" if overall.method == "stratified" or _is_sign_of_tasks(overall) else ""
+    return f"{overall.verdict.name}: evidence that {better} {verb} than {worse}{where}"
 
 
-def comparison_evidence(finding: ComparisonFinding, names: Names = NAMES) -> list[tuple[str, str]]:
+def _is_sign_of_tasks(finding: ComparisonFinding) -> bool:
+    return finding.method == "sign test" and finding.tasks > 1
+
+
+def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) -> list[tuple[str, str]]:
     """Return what a comparison found as labeled lines."""
-    a, b = names
-    limits = f"{floor(finding.difference_lower, '+')} and {ceiling(finding.difference_upper, '+')}"
-    on_average = f" in the mean over the {finding.tasks} tasks" if finding.tasks > 1 else ""
+    a, b = names = names or finding.names
     rows = [
         *zip(names, _outcomes(finding), strict=True),
         ("compared", _compared(finding, names)),
-        ("difference", f"the expected cost of {b} minus that of {a} is between {limits}"),
+        ("difference", difference(finding, names)),
         (f"{a} better", _strength(finding.e_a_better, finding.p_a_better)),
         (f"{b} better", _strength(finding.e_b_better, finding.p_b_better)),
     ]
@@ -49,26 +67,72 @@ def comparison_evidence(finding: ComparisonFinding, names: Names = NAMES) -> lis
         rows.append(("verdict", f"reached at pair {finding.first_alarm}"))
     if finding.margin:
         shown = "shown" if finding.no_worse else "not shown"
-        rows.append(("no worse", f"{shown}: {b} costs at most {finding.margin:g} more than {a}"))
-    guarantee = (
-        f"if {a} is not better{on_average}, A_BETTER is ever declared with probability at most "
-        f"{finding.alpha:g}; likewise for {b}. Each limit on the difference holds at all times with "
-        f"probability at least {1 - finding.alpha:g}."
+        most = f"{b} costs at most {finding.margin:g} more than {a}"
+        if finding.binary:
+            most = f"{b} fails at most {points(finding.margin, 'nearest')} more often than {a}"
+        rows.append(("no worse", f"{shown}: {most}"))
+    for name, alone in zip(names, (finding.unmatched_a, finding.unmatched_b), strict=True):
+        if alone:
+            keys = ", ".join(alone[:_SHOWN]) + (", ..." if len(alone) > _SHOWN else "")
+            rows.append(("no partner", f"{count(len(alone), 'trial')} of {name} left out: {keys}"))
+    return [*rows, ("guarantee", _guarantee(finding, names))]
+
+
+def difference(finding: ComparisonFinding, names: Names) -> str:
+    """Say the limits on the difference, rounded outward; in failures where costs are 0 or 1."""
+    a, b = names
+    low, high = finding.difference_lower, finding.difference_upper
+    if not finding.binary:
+        said = f"the expected cost of {b} minus that of {a} is between"
+        return f"{said} {floor(low, '+')} and {ceiling(high, '+')}"
+    mean = " in the mean over tasks" if finding.tasks > 1 else ""
+    if low >= 0 or high <= 0:
+        more = "more" if low >= 0 else "less"
+        least, most = (low, high) if low >= 0 else (-high, -low)
+        least_said = points(least).removesuffix(" points")
+        return f"{b} fails {least_said} to {points(most, 'up')} {more} often than {a}{mean}"
+    less, more = points(-low, "up"), points(high, "up")
+    return f"{b} fails at most {less} less often and at most {more} more often than {a}{mean}"
+
+
+def _guarantee(finding: ComparisonFinding, names: Names) -> str:
+    a, b = names
+    sure = f"probability at least {1 - finding.alpha:g}"
+    if finding.method == "anytime":
+        on_average = f" in the mean over the {finding.tasks} tasks" if finding.tasks > 1 else ""
+        return (
+            f"if {a} is not better{on_average}, A_BETTER is ever declared with probability at most "
+            f"{finding.alpha:g}; likewise for {b}. Each limit on the difference holds at all times with "
+            f"{sure}."
+        )
+    where = ""
+    if finding.tasks > 1:
+        some = finding.method == "stratified" or _is_sign_of_tasks(finding)
+        where = " on any task" if some else " in the mean over tasks"
+    return (
+        f"if {a} is not better{where}, A_BETTER is declared with probability at most {finding.alpha:g}; "
+        f"likewise for {b}. Each limit on the difference holds with {sure}."
     )
-    return [*rows, ("guarantee", guarantee)]
 
 
 def _compared(finding: ComparisonFinding, names: Names) -> str:
-    said = f"{count(finding.pairs, 'pair')} of {'matched' if finding.paired else 'independent'} trials"
+    if finding.method != "anytime":
+        what = "all trials of both" if finding.pairs is None else count(finding.pairs, "matched pair")
+        tasks = f", {finding.tasks} tasks" if finding.tasks > 1 else ""
+        return f"{what}, once{tasks}: {_METHODS[finding.method]}"
+    pairs = finding.pairs or 0
+    said = f"{count(pairs, 'pair')} of {'matched' if finding.paired else 'independent'} trials"
     if finding.tasks > 1:
-        said += f", in {count(finding.pairs // finding.tasks, 'complete turn')} of {finding.tasks} tasks"
+        said += f", in {count(pairs // finding.tasks, 'complete turn')} of {finding.tasks} tasks"
     if ahead := abs(finding.n_a - finding.n_b):
         leader = names[0] if finding.n_a > finding.n_b else names[1]
         said += f"; {count(ahead, 'more trial')} of {leader} {'wait' if ahead > 1 else 'waits'}"
     return said
 
 
-def _strength(e_value: float, p_value: float) -> str:
+def _strength(e_value: float | None, p_value: float) -> str:
+    if e_value is None:
+        return f"p-value {upward(p_value)}"
     return f"e-value {e_value:.3g}, anytime p-value {at_most(p_value)}"
 
 
@@ -85,27 +149,83 @@ def _outcomes(finding: ComparisonFinding) -> Iterator[str]:
 
 def comparison_notes(finding: ComparisonFinding) -> list[str]:
     """Say what must be true, and what the result does not say."""
+    once = finding.method != "anytime"
     notes = [
         "Both policies were final before their trials ran. "
         "If one was picked as the best of several on these trials, give all of them.",
-        _TOGETHER[finding.paired],
     ]
-    if finding.tasks > 1:
+    if once:
         notes.append(
-            "Tasks take turns, and there is a look after each complete turn: this is about the mean over the "
-            "tasks, and says nothing about one of them. Trials of different tasks are independent."
+            "The numbers of trials were planned beforehand, and this is the only look. "
+            "If trials may be added after a look, compare without --once (PolicyComparison)."
         )
-    if finding.verdict is ComparisonVerdict.UNDECIDED:
+    if not (once and finding.paired):
+        notes.append(_TOGETHER[finding.paired])
+    notes += _about_tasks(finding)
+    undecided = finding.verdict is ComparisonVerdict.UNDECIDED
+    if undecided:
         notes.append(
             "UNDECIDED does not mean that the two are equally good; more trials may tell them apart."
         )
     elif finding.difference_lower <= 0 <= finding.difference_upper:
-        notes.append("With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0.")
-    if finding.horizon is not None and finding.pairs >= finding.horizon:
+        notes.append(
+            "The verdict comes from a sharper test than the limits, which do not exclude 0 yet."
+            if once
+            else "With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0."
+        )
+    if undecided and not once and finding.horizon is None:
+        notes.append(ONCE_ALLOWED)
+    if finding.horizon is not None and (finding.pairs or 0) >= finding.horizon:
         notes.append(
             f"The horizon of {finding.horizon} pairs has been reached; more trials change no verdict."
         )
     return notes
+
+
+ONCE_ALLOWED = (
+    "If the numbers of trials were planned beforehand and nobody looked before, --once (compare_once) is "
+    "allowed: one sharper look at all of them, and no trial may be added after it."
+)
+
+
+def _about_tasks(finding: ComparisonFinding) -> list[str]:
+    if finding.tasks == 1:
+        return []
+    if finding.method == "anytime":
+        return [
+            "Tasks take turns, and there is a look after each complete turn: this is about the mean over the "
+            "tasks, and says nothing about one of them. Trials of different tasks are independent."
+        ]
+    if finding.method == "stratified" or _is_sign_of_tasks(finding):
+        return [
+            "The overall verdict refutes that the policy is better on no task. Where each policy is better "
+            "on some tasks, it says nothing about the mean over them; the limits and the margin do."
+        ]
+    return ["The overall verdict and limits are about the mean over the tasks."]
+
+
+def task_header(finding: ComparedTasks) -> tuple[str, ...]:
+    """Return what the columns of `task_rows` are."""
+    what = "failed" if finding.overall.binary else "mean cost (trials)"
+    return ("verdict", *(f"{name}: {what}" for name in finding.overall.names), "p-value", "task")
+
+
+def task_rows(finding: ComparedTasks) -> list[tuple[str, ...]]:
+    """Return a row per task: its verdict, what was seen of both policies, p-values, its name."""
+    rows = []
+    for task, each in finding.tasks.items():
+        p_value = upward(min(each.p_a_better, each.p_b_better))
+        rows.append((each.verdict.name, *map(_short, *_seen(each)), p_value, task))
+    return rows
+
+
+def _seen(finding: ComparisonFinding) -> tuple[list[float], list[int], list[bool]]:
+    means = [finding.mean_cost_a or 0.0, finding.mean_cost_b or 0.0]
+    return means, [finding.n_a, finding.n_b], [finding.binary] * 2
+
+
+def _short(mean: float, n: int, binary: bool) -> str:
+    return f"{round(mean * n)}/{n}" if binary else f"{mean:.3f} ({n})"
 
 
 def ranking_headline(ranking: Ranking) -> str:
@@ -133,16 +253,17 @@ def ranking_notes(ranking: Ranking) -> list[str]:
 
 
 def render_comparison(
-    test: PolicyComparison,
+    compared: ComparisonFinding | ComparedTasks,
     costs_a: ArrayLike,
     costs_b: ArrayLike,
     *,
-    names: Names = NAMES,
+    names: Names | None = None,
     sources: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> str:
-    """Compare costs, by a test that has seen none yet, and return the report as one HTML page."""
-    finding = test.update_many(costs_a, costs_b)
+    """Return what was found about two policies as one HTML page."""
+    finding = compared.overall if isinstance(compared, ComparedTasks) else compared
+    names = names or finding.names
     title = comparison_headline(finding, names)
     seen = [f"{name}: {outcome}." for name, outcome in zip(names, _outcomes(finding), strict=True)]
     together = "pairs were" if finding.paired else "trials of each policy were"
@@ -163,6 +284,11 @@ def render_comparison(
         *([page.bullets(warnings, "warning")] if warnings else []),
         page.heading("What was found"),
         page.rows(comparison_evidence(finding, names)),
+        *(
+            [page.table(task_header(compared), task_rows(compared))]
+            if isinstance(compared, ComparedTasks)
+            else []
+        ),
         page.heading("What must be true, and what this does not say"),
         page.bullets(comparison_notes(finding)),
         page.heading("Provenance"),

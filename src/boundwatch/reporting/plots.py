@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support.figures import new_figure
 from boundwatch._support.figures import save_figure as save_figure  # beside what it writes
 from boundwatch._support.validation import check_costs
+from boundwatch.bounds import clopper_pearson_lower, clopper_pearson_upper
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.comparison import ComparisonFinding, PolicyComparison, Ranking
+from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison, Ranking
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.planning import ComparisonPlan, Plan, TrialPlan
 from boundwatch.reporting import wording
@@ -158,7 +159,7 @@ def plot(subject: Certificate | Finding | ComparisonFinding | Ranking) -> Figure
     if isinstance(subject, Ranking):
         return plot_ranking(subject)
     if isinstance(subject, ComparisonFinding):
-        return plot_difference(subject)
+        return plot_difference(subject) if subject.method == "anytime" else plot_once(subject)
     title = fill(wording.headline(subject), 84)
     if isinstance(subject, Certificate):
         figure, axes = _plot_interval((subject.lower, subject.upper), subject.mean_cost, _BLUE, title)
@@ -193,6 +194,43 @@ def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
     figure, axes = _plot_interval((low, high), mean, _INK, title)
     axes.axvline(0, color=_GRAY, linewidth=1, linestyle=_DASHES, zorder=1)
     axes.set(xlabel=f"expected cost of {names[1]} minus that of {names[0]}", xlim=(-1.02, 1.02))
+    return figure
+
+
+def plot_once(finding: ComparisonFinding | ComparedTasks) -> Figure:
+    """Draw the success rates of two finished policies, on each of several tasks; of other costs, the limits.
+
+    Examples
+    --------
+    >>> import boundwatch as bw
+    >>> figure = plot_once(bw.compare_once({"act": [0] * 27 + [1] * 3, "dp": [0] * 20 + [1] * 10}))
+    >>> figure.axes[0].get_xlabel()
+    'success rate in %, each with a 90 % interval of its own'
+    """
+    overall = finding.overall if isinstance(finding, ComparedTasks) else finding
+    if not overall.binary:
+        return plot_difference(overall, overall.names)
+    rows = dict(finding.tasks) if isinstance(finding, ComparedTasks) else {"": overall}
+    figure = new_figure(7.2, 1.9 + 0.5 * len(rows))
+    axes = figure.subplots()
+    for i, each in enumerate(rows.values()):
+        counts = (each.n_a, each.mean_cost_a), (each.n_b, each.mean_cost_b)
+        styles = zip(counts, overall.names, (_BLUE, _RED), ("o", "D"), (-0.15, 0.15), strict=True)
+        for (n, mean), name, color, marker, up in styles:
+            successes = n - round(n * (mean or 0.0))
+            ends = (
+                clopper_pearson_lower(successes, n, each.alpha),
+                clopper_pearson_upper(successes, n, each.alpha),
+            )
+            axes.plot(ends, [i + up] * 2, color=color, linewidth=2, marker="|", markersize=10)
+            axes.plot([successes / n], [i + up], marker, color=color, label=name if i == 0 else None)
+    sure = f"success rate in %, each with a {100 * (1 - 2 * overall.alpha):g} % interval of its own"
+    axes.set(xlim=(-0.01, 1.01), ylim=(len(rows) - 0.4, -0.6), xlabel=sure)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "20", "40", "60", "80", "100"])
+    axes.set_title(fill(comparison_headline(finding), 72), loc="left", fontweight="bold", fontsize=11)
+    figure.legend(**_BELOW, ncols=2)
+    _bare(axes)
     return figure
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from boundwatch.comparison.finding import ComparisonFinding
+from boundwatch.comparison.finding import ComparedTasks, ComparisonFinding
 from boundwatch.comparison.ranking import Ranking
 from boundwatch.reporting import compared, wording
 
@@ -20,7 +20,7 @@ def headline(subject: Any) -> str:
     """Say an object in one sentence."""
     if isinstance(subject, Ranking):
         return compared.ranking_headline(subject)
-    is_compared = isinstance(subject, ComparisonFinding)
+    is_compared = isinstance(subject, ComparisonFinding | ComparedTasks)
     return compared.comparison_headline(subject) if is_compared else wording.headline(subject)
 
 
