@@ -211,8 +211,7 @@ def plot_once(finding: ComparisonFinding | ComparedTasks) -> Figure:
     if not overall.binary:
         return plot_difference(overall, overall.names)
     rows = dict(finding.tasks) if isinstance(finding, ComparedTasks) else {"": overall}
-    figure = new_figure(7.2, 1.9 + 0.5 * len(rows))
-    axes = figure.subplots()
+    axes = (figure := new_figure(7.2, 1.9 + 0.5 * len(rows))).subplots()
     for i, each in enumerate(rows.values()):
         counts = (each.n_a, each.mean_cost_a), (each.n_b, each.mean_cost_b)
         styles = zip(counts, overall.names, (_BLUE, _RED), ("o", "D"), (-0.15, 0.15), strict=True)
