@@ -1,6 +1,7 @@
 """boundwatch certify with a stopping rule."""
 
 import json
+import subprocess
 import time
 
 import boundwatch as bw
@@ -123,3 +124,62 @@ def test_failures_in_ones_own_words_are_counted(run, tmp_path):
     done = run("certify", "trials.csv", *words, "--at-most", "4", "-o", "c.json")
     assert "words that became failures: 'floor' (2)" in done.err
     assert bw.Certificate.load(tmp_path / "c.json").failures == 2
+
+
+def in_blocks(rounds: int, *, cups: int | None = None) -> str:
+    lines = [f"mug,{'no' if trial % 10 == 0 else 'yes'}\n" for trial in range(rounds)]
+    lines += [f"cup,{'no' if trial % 3 else 'yes'}\n" for trial in range(rounds if cups is None else cups)]
+    return "task,ok\n" + "".join(lines)
+
+
+def test_tasks_in_blocks_are_taken_in_rounds(run, tmp_path):
+    (tmp_path / "trials.csv").write_text(in_blocks(100, cups=97))
+    by_task = ("certify", "trials.csv", "--success", "ok", "--strata", "task", "-o", "c.json")
+    done = run(*by_task, "--until-width", "0.3")
+    assert "Stopped: the width is at most 0.3\n" in done.out
+    assert "of trials, in the mean over 2 tasks (99 % confidence)" in done.out
+    certificate = bw.Certificate.load(tmp_path / "c.json")
+    assert certificate.method == "rounds"
+    assert certificate.design.strata == "task"
+    assert [stratum.name for stratum in certificate.strata] == ["mug", "cup"]
+    lines = [line for line in done.out.splitlines() if line.startswith("round")]
+    assert len(lines) == certificate.strata[0].n == certificate.n / 2
+    assert run("verify", "c.json").code == 0
+    own = run("verify", "c.json", "--costs", "trials.csv")
+    assert (own.code, f"after {certificate.n} of these 197 costs" in own.out) == (0, True)
+    (tmp_path / "other.csv").write_text(in_blocks(100).replace("mug,no\nmug,yes", "mug,yes\nmug,no", 1))
+    assert "failed costs_sha256" in run("verify", "c.json", "--costs", "other.csv").err
+    done = run(*by_task, "--at-most", "1000", "--json")
+    assert "these trials complete none and are not used: 3 of mug" in done.err
+    *rounds, end = map(json.loads, done.out.splitlines())
+    assert (len(rounds), rounds[-1]["rounds"], end["certificate"]["n"]) == (97, 97, 194)
+
+
+def test_weights_are_kept_and_name_the_tasks(run, tmp_path):
+    (tmp_path / "trials.csv").write_text(in_blocks(30))
+    by_task = ("certify", "trials.csv", "--success", "ok", "--strata", "task", "-o", "c.json")
+    assert run(*by_task, "--at-most", "60", "--weights", "mug=3,cup=1").code == 0
+    certificate = bw.Certificate.load(tmp_path / "c.json")
+    assert [stratum.weight for stratum in certificate.strata] == [0.75, 0.25]
+    assert certificate.design.weights == {"mug": 3, "cup": 1}
+    done = run(*by_task, "--at-most", "60", "--weights", "mug=3")
+    assert "'cup' is not a task whose mean is meant" in done.err
+    done = run(*by_task, "--at-most", "60", "--weights", "mug,cup,bowl")
+    assert "has no trial of bowl, so no round is complete" in done.err
+    assert "TASK=NUMBER" in run(*by_task, "--at-most", "60", "--weights", "mug=x").err
+
+
+def test_tasks_that_come_one_by_one_are_counted_or_named(run, tmp_path):
+    (tmp_path / "trials.csv").write_text(in_blocks(30))
+    by_task = ("--success", "ok", "--strata", "task", "--at-most", "60", "-o", "c.json")
+    followed = ("certify", "trials.csv", "--follow", *by_task)
+    assert "--tasks N" in run(*followed).err
+    for how in (("--tasks", "2"), ("--weights", "mug,cup")):
+        done = run(*followed, *how)
+        assert (done.code, done.out.count("round ")) == (0, 30)
+        assert bw.Certificate.load(tmp_path / "c.json").n == 60
+    assert "'cup' is not a task" in run(*followed, "--tasks", "1").err
+    assert "--tasks goes with" in run("certify", "trials.csv", *by_task, "--tasks", "2").err
+    piped = [*PROGRAM, "certify", "-", *by_task, "--tasks", "3"]
+    ended = subprocess.run(piped, input=in_blocks(3), capture_output=True, text=True, check=False)
+    assert "only 2 of 3 tasks came" in ended.stderr

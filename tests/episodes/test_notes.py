@@ -117,3 +117,10 @@ def test_rows_with_the_same_number_are_noticed(numbers, costs, tasks, note):
     keys = [list(tasks)] if tasks else []
     found = list(repeats({"trial": list(numbers)}, np.array(costs, dtype=float), keys))
     assert [note in said for said in found] == ([] if note is None else [True])
+
+
+def test_a_task_that_never_fails_is_no_copy_of_itself():
+    tasks = ["mug"] * 50 + ["cup"] * 50
+    costs = np.r_[np.zeros(50), np.random.default_rng(8).random(50) < 0.7].astype(float)
+    assert any("pasted twice" in said for said in suspicions(costs))
+    assert not suspicions(costs, tasks)

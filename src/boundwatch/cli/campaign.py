@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +15,14 @@ import numpy as np
 import typer
 
 from boundwatch.certificates.campaign import Campaign
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_1
+from boundwatch.cli.options import AT_LEAST_1, refuse_if
 from boundwatch.cli.reading import Reading, arriving
+from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import binary_note, looks_binary
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidCost, InvalidLevel, Place
+from boundwatch.errors import InvalidCost, InvalidLevel, Place, Refusal
 from boundwatch.reporting import wording
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.trials import Trial, trials_of
@@ -41,12 +45,15 @@ class Stopping:
     until_upper C: The same, once the upper limit is this low (with both options: once both hold).
     at_most N: The same, or after this many trials.
     follow: With a stopping rule: wait for the file to grow.
+    tasks N: With --strata and --follow or a pipe, without --weights: how many tasks there are. Limits follow
+        complete rounds, in which each was run once.
     """
 
     until_width: float | None = None
     until_upper: float | None = None
     at_most: Annotated[int | None, AT_LEAST_1] = None
     follow: bool = False
+    tasks: Annotated[int | None, AT_LEAST_1] = None
 
     @property
     def given(self) -> bool:
@@ -62,8 +69,9 @@ class Stopping:
             met[f"the upper limit is at most {self.until_upper:g}"] = campaign.upper <= self.until_upper
         if met and all(met.values()):
             return " and ".join(met)
-        if self.at_most is not None and campaign.n >= self.at_most:
-            return f"after {wording.count(campaign.n, 'trial')}, the most allowed"
+        trials = campaign.n + sum(campaign.waiting.values())
+        if self.at_most is not None and trials >= self.at_most:
+            return f"after {wording.count(trials, 'trial')}, the most allowed"
         return ""
 
 
@@ -85,25 +93,30 @@ def run_campaign(
             raise InvalidLevel("is outside (0, 1)", name=name, value=value, remedy="give 0.1, say")
     if rule.follow and stream == "-":
         raise typer.BadParameter("--follow is for files; standard input is always waited for")
-    if reading.strata is not None:
-        raise typer.BadParameter(
-            "a stopping rule certifies one mixture, or one task: leave --strata out, or use --where"
-        )
     by_line = rule.follow or stream == "-" or is_pipe(stream)
-    trials = _read_lines(stream, reading, rule.follow) if by_line else _read_whole(stream, reading)
+    strata = reading.strata is not None
+    asks = by_line and strata and reading.weights is None
+    refuse_if(
+        {
+            "--tasks goes with --strata and --follow or a pipe; those of whole files are counted": (
+                rule.tasks is not None and not asks
+            ),
+            "trials come one by one: say how many tasks there are (--tasks N), or name them (--weights)": (
+                asks and rule.tasks is None
+            ),
+        }
+    )
+    trials = _read_lines(stream, reading, rule) if by_line else _read_whole(stream, reading)
     run = _Run(name_of(stream), deltas, binary, as_json)
     reason = ""
     try:
-        for trial, measure, yes_or_no in trials:
-            run.count(trial, measure, yes_or_no=yes_or_no)
+        for trial, source in trials:
+            run.count(trial, source)
             if reason := rule.met(run.campaign):
                 break
     except KeyboardInterrupt:
         reason = "it was interrupted" if run.costs else ""
-    if not run.costs:
-        problem = "no trial was counted, so nothing was certified"
-        raise InvalidCost(problem, where=Place(run.source), remedy="send at least one")
-    certificate = run.campaign.certificate(measure=run.measure, design=reading.design(), **provenance)
+    certificate = run.certificate(**provenance)
     written = out.save(certificate, output, sign)
     reason = reason or "the trials ended before the rule was met"
     if as_json:
@@ -113,24 +126,58 @@ def run_campaign(
     out.print_promise(certificate)
 
 
-Read = Iterator[tuple[Trial, Measure, bool]]
-"""Trials, how they are measured, and whether nothing is between success and failure."""
+@dataclass(frozen=True)
+class _Source:
+    """How trials are measured and relate, and whether nothing is between success and failure."""
+
+    measure: Measure
+    yes_or_no: bool
+    design: Design
+    tasks: Mapping[str, float] | None
+    """With their weights, if the mean over them is meant."""
 
 
-def _read_lines(stream: str, reading: Reading, wait: bool) -> Read:
+Read = Iterator[tuple[Trial, _Source]]
+
+
+def _read_lines(stream: str, reading: Reading, rule: Stopping) -> Read:
     reading.refuse_several()
-    reader = reading.read_lines(stream, reading.design(), "--follow or a pipe", "where")
-    for trial in arriving(stream, reader, wait=wait):
-        if trial is not None:
-            yield trial, reader.measures[""], reader.says_yes_or_no
+    design = reading.design()
+    reader = reading.read_lines(stream, design, "--follow or a pipe", "strata", "where")
+    arrived: Iterator[Trial] = filter(None, arriving(stream, reader, wait=rule.follow))
+    tasks: Mapping[str, float] | None = design.weights or None
+    if design.strata is not None and tasks is None:
+        first = _until_known(arrived, rule.tasks or 1, name_of(stream))
+        tasks, arrived = dict.fromkeys((trial.stratum for trial in first), 1.0), chain(first, arrived)
+    for trial in arrived:
+        yield trial, _Source(reader.measures[""], reader.says_yes_or_no, design, tasks)
+
+
+def _until_known(arrived: Iterator[Trial], tasks: int, source: str) -> list[Trial]:
+    """Return the trials up to the one that shows the last of so many tasks: no round is complete before."""
+    first: list[Trial] = []
+    while len(seen := {trial.stratum for trial in first}) < tasks:
+        if (trial := next(arrived, None)) is None:
+            problem = f"only {len(seen)} of {tasks} tasks came, so no round is complete"
+            raise InvalidCost(problem, where=Place(source), remedy="send at least one trial of each")
+        first.append(trial)
+    return first
 
 
 def _read_whole(stream: str, reading: Reading) -> Read:
     # Only the trials up to the last one may show that costs are 0 or 1.
-    episodes = reading.read(stream, binary=False, answers=["where"])
+    episodes = reading.read(stream, binary=False, answers=["strata", "where"])
     out.print_warnings(episodes)
-    for trial in trials_of(episodes):
-        yield trial, episodes.measure, episodes.measure.kind == "success"
+    trials, tasks = trials_of(episodes), None
+    if names := episodes.keys.get("strata"):
+        tasks = episodes.design.weights or dict.fromkeys(names, 1.0)
+        rounds = Counter[str]()
+        turns = [rounds.update([name]) or rounds[name] for name in names]
+        # The first trial of each task, then the second of each: tasks may come in blocks.
+        trials = [trials[place] for place in sorted(range(len(trials)), key=turns.__getitem__)]
+    source = _Source(episodes.measure, episodes.measure.kind == "success", episodes.design, tasks)
+    for trial in trials:
+        yield trial, source
 
 
 @dataclass
@@ -142,35 +189,65 @@ class _Run:
     binary: bool | None
     as_json: bool
     costs: list[float] = dataclasses.field(default_factory=list)
+    strata: list[str] = dataclasses.field(default_factory=list)
     campaign: Campaign = dataclasses.field(init=False)
-    measure: Measure | None = None
+    known: _Source | None = None
     recognizes: bool = False
 
-    def count(self, trial: Trial, measure: Measure, *, yes_or_no: bool) -> None:
+    def count(self, trial: Trial, known: _Source) -> None:
         """Count a trial and print what is known."""
-        (cost,), self.measure = trial.costs, measure
+        (cost,), self.known = trial.costs, known
         if not self.costs:
-            self.recognizes = self.binary is None and not yes_or_no
-            binary = yes_or_no if self.binary is None else self.binary
-            self.campaign = Campaign(binary=binary, **self.deltas)
+            self.recognizes = self.binary is None and not known.yes_or_no
+            self.campaign = self._begun(known.yes_or_no if self.binary is None else self.binary)
         if self.campaign.binary and self.recognizes and cost not in (0, 1):
             note = f"line {trial.number}: cost {cost:g} is neither 0 nor 1"
             out.warn(f"note: {self.source}: {note}: from here on, limits for costs in between")
-            self.campaign, self.recognizes = Campaign(**self.deltas).update_many(self.costs), False
+            self.campaign, self.recognizes = self._begun(False), False
+        rounds = self.campaign.rounds
         try:
-            self.campaign.update(cost)
-        except InvalidCost as error:
+            self.campaign.update(cost, trial.stratum if known.tasks is not None else None)
+        except Refusal as error:
             raise error.at(Place(self.source, "line", trial.number)) from error
         self.costs.append(cost)
+        self.strata.append(trial.stratum)
         if self.recognizes and not self.campaign.binary and looks_binary(np.array(self.costs)):
             out.warn(f"note: {self.source}: {binary_note(len(self.costs))}")
-            self.campaign = Campaign(binary=True, **self.deltas).update_many(self.costs)
-        _print_trial(self.campaign, cost, self.as_json)
+            self.campaign = self._begun(True)
+        if self.campaign.rounds > rounds:
+            _print_trial(self.campaign, cost, self.as_json)
+
+    def _begun(self, binary: bool) -> Campaign:
+        """Return a campaign that has counted all trials so far."""
+        tasks = None if self.known is None else self.known.tasks
+        campaign = Campaign(binary=binary, strata=tasks, **self.deltas)
+        if self.costs:
+            campaign.update_many(self.costs, None if tasks is None else self.strata)
+        return campaign
+
+    def certificate(self, **provenance: Any) -> Certificate:
+        """Return the certificate; say which trials complete no round."""
+        if self.known is None:
+            problem = "no trial was counted, so nothing was certified"
+            raise InvalidCost(problem, where=Place(self.source), remedy="send at least one")
+        waiting = ", ".join(f"{number} of {name}" for name, number in self.campaign.waiting.items())
+        if not self.campaign.n:
+            missing = ", ".join(set(self.known.tasks or ()) - set(self.strata))
+            problem = f"has no trial of {missing}, so no round is complete and nothing was certified"
+            raise InvalidCost(problem, where=Place(self.source), remedy="run each task at least once")
+        if waiting:
+            used = f"limits are from {wording.count(self.campaign.rounds, 'complete round')}"
+            out.warn(f"note: {self.source}: {used}; these trials complete none and are not used: {waiting}")
+        measure, design = self.known.measure, self.known.design
+        return self.campaign.certificate(measure=measure, design=design, **provenance)
 
 
 def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
+    """Print what is known after a trial or, of several tasks, after a round."""
+    in_rounds = campaign.strata is not None
     if as_json:
-        print(json.dumps({"cost": cost} | campaign.to_dict(), allow_nan=False), flush=True)
+        head = {} if in_rounds else {"cost": cost}
+        print(json.dumps(head | campaign.to_dict(), allow_nan=False), flush=True)
         return
     if campaign.binary:
         limits = (
@@ -181,4 +258,7 @@ def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
             f"expected cost {wording.floor(campaign.lower)} to {wording.ceiling(campaign.upper)}  "
             f"width {wording.ceiling(campaign.width)}"
         )
-    print(f"trial {campaign.n:>5}  {out.seen(campaign, cost)} {limits}", flush=True)
+    seen = f"{wording.failed(campaign):<18}" if campaign.binary else f"mean {campaign.mean_cost:<7.4f}"
+    if not in_rounds:
+        seen = out.seen(campaign, cost)
+    print(f"{'round' if in_rounds else 'trial'} {campaign.rounds:>5}  {seen} {limits}", flush=True)

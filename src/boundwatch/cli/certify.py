@@ -23,6 +23,7 @@ from boundwatch.cli.root import command
     "boundwatch certify eval_info.json --by task -o certificates.json\n"
     "boundwatch certify --bounds 0 0.22216 --delta 0.01 -o certificate.json\n"
     "boundwatch certify trials.csv --success grasped --cost force --cost-range 0 50 -o metrics.json\n"
+    "boundwatch certify trials.csv --success ok --strata task --until-width 0.2 -o certificate.json\n"
     "my-robot | boundwatch certify - --success ok --until-width 0.2 --at-most 200 -o certificate.json"
 )
 def certify(
@@ -49,8 +50,9 @@ def certify(
     The policy must not have been trained or selected on these episodes. With --by, every task gets a
     certificate and an equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most)
     trials are read line by line, the interval is printed after each, and the limits hold whenever and however
-    you stop; Ctrl-C ends it with a certificate, too. If all goes well, an existing certificate is replaced;
-    any other file only with --force; an input file never.
+    you stop; Ctrl-C ends it with a certificate, too. With --strata, that is so after every round, in which
+    each task is run once; trials that complete no round wait. If all goes well, an existing certificate is
+    replaced; any other file only with --force; an input file never.
 
     Options
     -------

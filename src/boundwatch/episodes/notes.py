@@ -58,7 +58,7 @@ def suspicions(costs: Array, tasks: Sequence[str] = ()) -> list[str]:
         found.append(
             f"all {costs.size} episodes {what}; is it the right column, read in the right direction?"
         )
-    return [*found, *_copies(costs)]
+    return [*found, *_copies(costs, list(rows_of(tasks).values()) if tasks else [np.arange(costs.size)])]
 
 
 def repeats(
@@ -125,15 +125,18 @@ def _log_choose(n: int, k: NDArray[np.int64]) -> Array:
     return chosen
 
 
-def _copies(costs: Array) -> Iterator[str]:
-    """Notice a stretch of costs that occurs twice: rows that were pasted twice."""
+def _copies(costs: Array, parts: Sequence[NDArray[np.int64]]) -> Iterator[str]:
+    """Notice a stretch of costs that occurs twice: pasted twice? `parts` are the rows of each task."""
     n = costs.size
     if not _FEWEST <= n <= _MOST_FOR_COPIES:
         return
-    _, kinds, counts = np.unique(costs, return_inverse=True, return_counts=True)
+    kinds = np.unique(costs, return_inverse=True)[1]
     # A stretch that begins at a given place recurs at another given one with the product of its values'
-    # shares; there are fewer than n^2/2 pairs of places.
-    surprise = -np.log(counts / n)[kinds]
+    # shares in their tasks there; there are fewer than n^2/2 pairs of places.
+    surprise = np.zeros(n)
+    for rows in parts:
+        _, own, counts = np.unique(costs[rows], return_inverse=True, return_counts=True)
+        surprise[rows] = -np.log(counts / rows.size)[own]
     threshold = math.log(n * n / 2 / LEVEL_COPY)
     if surprise.sum() < threshold:
         return

@@ -50,8 +50,9 @@ def headline(subject: Certificate | Campaign | Finding | FamilyFinding, member: 
         what = f"the expected cost is between {floor(subject.lower)} and {ceiling(subject.upper)}"
         if subject.binary:
             what = f"it fails in {limits(subject)} of trials"
+        rounds = "" if subject.strata is None else f" in {count(subject.rounds, 'complete round')}"
         return (
-            f"After {count(subject.n, 'trial')} {what}; both limits hold at all times at once "
+            f"After {count(subject.n, 'trial')}{rounds} {what}; both limits hold at all times at once "
             f"with probability at least {100 * (1 - subject.delta):.6g} %."
         )
     if not isinstance(subject, FamilyFinding):
@@ -99,9 +100,13 @@ def comparison(certificate: Certificate, finding: Finding) -> str:
 def promise(certificate: Certificate) -> list[str]:
     """Say what a certificate promises, and where it promises nothing."""
     low, high = floor(certificate.lower), ceiling(certificate.upper)
-    first = f"The expected cost of an episode is at least {low} and at most {high} (0 is best, 1 is worst)."
+    over = f", in the mean over {count(len(certificate.strata), 'task')}," if certificate.strata else ""
+    first = (
+        f"The expected cost of an episode{over} is at least {low} and at most {high} (0 is best, 1 is worst)."
+    )
     if _in_failures(certificate):
-        over = "" if certificate.binary else f" on average over {plural(str(certificate.shares_of))}"
+        over = over.removesuffix(",")
+        over += "" if certificate.binary else f" on average over {plural(str(certificate.shares_of))}"
         first = f"It fails in {limits(certificate)} of trials{over} {_confidence(certificate.delta)}."
     return [
         first,
@@ -161,7 +166,8 @@ def basis(certificate: Certificate) -> list[str]:
     if certificate.source == "held-out":
         how = certificate.measure
         measured = [] if how is None else [f"How its costs were measured: {how}."]
-        return [f"Held-out: {count(certificate.n, 'episode')}, {counted}", *measured]
+        tasks = f" of {count(len(certificate.strata), 'task')}" if certificate.strata else ""
+        return [f"Held-out: {count(certificate.n, 'episode')}{tasks}, {counted}", *measured]
     of_posterior = certificate.source == "pac-bayes"
     price = certificate.renyi if of_posterior else certificate.log_ratio
     priced = f"{'D2(P || P0)' if of_posterior else 'ln P(w)/P0(w)'} = {price:.6g}"
@@ -179,7 +185,10 @@ def assumptions(certificate: Certificate) -> list[str]:
         "The policy was drawn once from the posterior, and nothing was chosen after seeing its costs.",
     ]
     kind = "is 0 or 1" if certificate.binary else "is in [0, 1]"
-    independent = "The episodes behind it were independent draws from one distribution of environments."
+    of_each = " for each task; no other task is meant" if certificate.strata else ""
+    independent = (
+        f"The episodes behind it were independent draws from one distribution of environments{of_each}."
+    )
     if (unit := certificate.design.cluster) is not None:
         independent = (
             f"Each {unit} behind it was an independent draw from one distribution of them, as are new ones; "
@@ -314,7 +323,10 @@ def failed(finding: Any) -> str:
     """Say how many trials failed, of a finding with `n` costs of 0 or 1, or shares in so many clusters."""
     if getattr(finding, "shares_of", None) is not None:
         return f"{percent(finding.mean_cost)} failed, on average over {count(finding.n, finding.shares_of)}"
-    return f"{round(finding.mean_cost * finding.n)} of {finding.n} failed"
+    failures = round(finding.mean_cost * finding.n)
+    if isinstance(finding, Campaign) and finding.failures is not None:  # tasks may have weights
+        failures = finding.failures
+    return f"{failures} of {finding.n} failed"
 
 
 def points(shift: float, way: str = "down") -> str:

@@ -291,8 +291,9 @@ def trials_of(episodes: Episodes) -> list[Trial]:
     """Return the trials of a file that was read as a whole."""
     numbers = episodes.numbers if len(episodes.numbers) else range(1, len(episodes) + 1)
     tasks = episodes.keys.get("by", ("",) * len(episodes))
-    found = zip(numbers, episodes.costs.tolist(), tasks, strict=True)
-    return [Trial(int(number), (cost,), (task,)) for number, cost, task in found]
+    strata = episodes.keys.get("strata", ("",) * len(episodes))
+    found = zip(numbers, episodes.costs.tolist(), tasks, strata, strict=True)
+    return [Trial(int(number), (cost,), (task,), stratum=stratum) for number, cost, task, stratum in found]
 
 
 def explained(fault: Refusal, raw: bytes = b"") -> Refusal:
