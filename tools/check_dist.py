@@ -6,6 +6,7 @@ there, in a folder that holds nothing but the example data.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -30,6 +31,7 @@ def main(folder: Path) -> None:
     check_contents(wheel)
     with tempfile.TemporaryDirectory() as name:
         try_wheel(wheel.resolve(), Path(name))
+        list_parts(Path(name), folder / f"{wheel.name.split('-py3')[0]}.cdx.json")
     print(f"{wheel.name}: {wheel.stat().st_size:,} bytes; installed alone, the README's commands run")
 
 
@@ -69,6 +71,18 @@ def try_wheel(wheel: Path, folder: Path) -> None:
         sys.exit("README.md shows no command; nothing was tried")
     for command in commands:
         run("bash", "-euo", "pipefail", "-c", command, cwd=work, path=path)
+
+
+def list_parts(folder: Path, bill: Path) -> None:
+    """Write the software bill of materials: what pip installed with the wheel, and under which licenses."""
+    settings = ("--short-PURLs", "--output-reproducible", "--pyproject", str(ROOT / "pyproject.toml"))
+    run(sys.executable, "-m", "cyclonedx_py", "environment", *settings, "-o", str(bill), str(folder / "environment"))
+    content = json.loads(bill.read_text(encoding="utf-8"))
+    if not {"numpy", "scipy", "msgspec", "typer"} <= {part["name"] for part in content["components"]}:
+        sys.exit(f"{bill.name} lacks something that boundwatch needs")
+    for part in content["components"]:
+        part.pop("externalReferences", None)  # where this machine had it from
+    bill.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def run(*command: str, cwd: Path | None = None, path: str = os.environ["PATH"]) -> None:
