@@ -76,7 +76,16 @@ def try_wheel(wheel: Path, folder: Path) -> None:
 def list_parts(folder: Path, bill: Path) -> None:
     """Write the software bill of materials: what pip installed with the wheel, and under which licenses."""
     settings = ("--short-PURLs", "--output-reproducible", "--pyproject", str(ROOT / "pyproject.toml"))
-    run(sys.executable, "-m", "cyclonedx_py", "environment", *settings, "-o", str(bill), str(folder / "environment"))
+    run(
+        sys.executable,
+        "-m",
+        "cyclonedx_py",
+        "environment",
+        *settings,
+        "-o",
+        str(bill),
+        str(folder / "environment"),
+    )
     content = json.loads(bill.read_text(encoding="utf-8"))
     if not {"numpy", "scipy", "msgspec", "typer"} <= {part["name"] for part in content["components"]}:
         sys.exit(f"{bill.name} lacks something that boundwatch needs")
