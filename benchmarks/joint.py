@@ -12,7 +12,7 @@ import boundwatch as bw
 from benchmarks.worlds import Draw, beta, inflated
 from boundwatch.bounds import clopper_pearson_upper
 from boundwatch.bounds.bets import Bets
-from boundwatch.bounds.joint_region import alarm_line, joint_region
+from boundwatch.bounds.joint_region import alarm_line, joint_region, region_within
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
 
 ALPHA, DELTA = 0.04, 0.005
@@ -34,6 +34,9 @@ CELLS = [
     (200, 0.3, 0.5, None),
     (1000, 0.1, 0.2, None),
 ]
+# Large references: trials, old and new failure rate; P[alarm] within so many new trials.
+LARGE = [(1000, 0.1, 0.14), (1001, 0.1, 0.14), (2000, 0.1, 0.14), (5000, 0.1, 0.14), (5000, 0.3, 0.34)]
+WITHIN = (500, 1000, 3000)
 RUNS, BOUNDED_MOST, SEED = 1000, 400, 2026
 BOUNDED: dict[str, tuple[Draw, Draw]] = {
     "Beta(2, 8) -> Beta(3, 7)": (beta(2, 8).draw, beta(3, 7).draw),
@@ -75,7 +78,24 @@ def run() -> dict[str, Any]:
         for index, (name, worlds) in enumerate(BOUNDED.items())
         for n in (50, 200)
     ]
-    return {"total": TOTAL, "binary": binary, "levels": levels, "bounded": bounded, "runs": RUNS} | speed()
+    large = [{"n": n, "old": old, "new": new} | large_powers(n, old, new) for n, old, new in LARGE]
+    found = {"binary": binary, "levels": levels, "large": large, "bounded": bounded}
+    return {"total": TOTAL, "runs": RUNS} | found | speed()
+
+
+def large_powers(n: int, old: float, new: float) -> dict[str, Any]:
+    """Return P[alarm] within some numbers of trials, and how long the line takes; before: exact up to 500."""
+    likely = np.flatnonzero(binom.pmf(np.arange(n + 1), n, old) > 1e-9)
+    found: dict[str, Any] = {}
+    for name in ("before", "now"):
+        start = time.process_time()
+        is_before = name == "before" and n > 1000
+        region = region_within(n, TOTAL, 500, 0.1 * TOTAL) if is_before else joint_region(n, TOTAL)
+        found[f"{name}_seconds"] = time.process_time() - start
+        lines = {k: region.line(k).needed(WITHIN[-1])[: WITHIN[-1] + 1] for k in likely.tolist()}
+        left = survival(lines, n, old, new)
+        found[name] = [1 - float(left[trials]) for trials in WITHIN]
+    return found
 
 
 def joint_lines(n: int, failures: np.ndarray) -> dict[int, np.ndarray]:
@@ -99,10 +119,11 @@ def survival(lines: dict[int, np.ndarray], n: int, old: float, new: float) -> np
     needed = np.array(list(lines.values()))
     chances = binom.pmf(keys, n, old)
     chances /= chances.sum()
-    alive = np.zeros((keys.size, MOST + 2))
+    most = needed.shape[1] - 1
+    alive = np.zeros((keys.size, most + 2))
     alive[:, 0] = 1.0
     left = [1.0]
-    for t in range(1, MOST + 1):
+    for t in range(1, most + 1):
         alive[:, 1 : t + 1] = (1 - new) * alive[:, 1 : t + 1] + new * alive[:, :t]
         alive[:, 0] *= 1 - new
         alive[np.arange(keys.size), np.minimum(needed[:, t], t + 1)] = 0.0
@@ -178,6 +199,12 @@ def show(result: dict[str, Any]) -> None:
     for row in result["levels"]:
         proven = f"level proven for every rate {row['proven']:.5f}"
         print(f"n = {row['n']}: {proven}, found in {row['seconds']:.2f} s")
+    print(f"P[ADVERSE within {', '.join(map(str, WITHIN))} trials], exact; before: the line ended at 500")
+    for row in result["large"]:
+        for name in ("before", "now"):
+            powers = "  ".join(f"{power:.3f}" for power in row[name])
+            cell = f"n = {row['n']}, {row['old']} -> {row['new']}"
+            print(f"{cell:<24}{name:<8}{powers}  {row[f'{name}_seconds']:.1f} s")
     print(f"Bounded costs, mean over {result['runs']} runs, at most {BOUNDED_MOST} trials")
     for row in result["bounded"]:
         print(

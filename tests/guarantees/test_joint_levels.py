@@ -89,6 +89,58 @@ def test_the_level_holds_for_every_rate_at_once(n):
     assert bernstein_values(broken, np.linspace(0, 1, 101)).max() > 1.3 * TOTAL
 
 
+def alarm_chances(needed, n, old, new, times):
+    """P[alarm within so many trials] over reference and stream, one recursion over (trials, failures).
+
+    `needed` returns the line of a reference with so many failures. Those that a rate of `old` gives with a
+    chance below 1e-12 are left out.
+    """
+    likely = np.flatnonzero(binom.pmf(np.arange(n + 1), n, old) > 1e-12)
+    lines, last = np.array([needed(int(k)) for k in likely]), max(times)
+    alive = np.zeros((likely.size, last + 2))
+    alive[:, 0] = 1.0
+    found = []
+    for t in range(1, last + 1):
+        alive[:, 1 : t + 1] = (1 - new) * alive[:, 1 : t + 1] + new * alive[:, :t]
+        alive[:, 0] *= 1 - new
+        alive[np.arange(likely.size), np.minimum(lines[:, t], t + 1)] = 0.0
+        if t in times:
+            found.append(float(1 - binom.pmf(likely, n, old) @ alive.sum(axis=1)))
+    return found
+
+
+def test_a_large_reference_keeps_the_level_and_sees_far():
+    """Beyond 1,000 trials the line is exact for longer, computed at fewer looks, and scaled."""
+    n, trials = 1250, 1500
+    region = joint_region(n, TOTAL)
+    assert (region.horizon, region.bound <= TOTAL) == (trials, True)
+
+    def line(k, fewer=0):
+        return region.line(k).needed(trials)[: trials + 1] - fewer
+
+    for rate in (0.004, 0.1, 0.5, 0.93):
+        (spent,) = alarm_chances(line, n, rate, rate, [trials])
+        assert 0.35 * TOTAL < spent <= region.bound - region.later
+    # Broken on purpose: two failures fewer suffice.
+    (broken,) = alarm_chances(lambda k: line(k, 2), n, 0.1, 0.1, [trials])
+    assert broken > 1.1 * TOTAL
+    # A rise by four points: after 1,000 trials the stream still learns.
+    early, late = alarm_chances(line, n, 0.1, 0.14, [1000, trials])
+    assert early > 0.5
+    assert late > early + 0.08
+
+
+def test_nothing_jumps_where_references_become_large():
+    found = []
+    for n in (1000, 1001):
+        region = joint_region(n, TOTAL)
+        found.append(
+            alarm_chances(lambda k, line=region.line: line(k).needed(1000)[:1001], n, 0.1, 0.15, [300, 1000])
+        )
+    assert found[1] == pytest.approx(found[0], abs=0.02)
+    assert found[0][1] > 0.7
+
+
 def test_a_test_against_the_limit_spends_a_fraction_of_the_same_promise():
     fine = bernstein_values(coefficients(old_lines(10)), np.linspace(0, 1, 101))
     assert fine.max() < 0.3 * TOTAL

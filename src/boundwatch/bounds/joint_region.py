@@ -47,6 +47,8 @@ _KNOTS = 65
 # Mean trials (n = 50, 0.08 -> 0.3 and -> 0.5): 72.5 and 7.6 at 0, 56.3 and 7.5 at 8, 52.1 and 7.9 at 16.
 _EARLY = 8.0
 _ROWS_AT_ONCE = 32  # so that they stay in the processor's cache
+_LARGE = 1000  # a reference of more trials is computed at fewer looks and nodes
+_RESCALED = 64  # orders are rescaled after so many trials: 2^1000 of them still fit into a float
 _NEVER = np.iinfo(np.int64).max // 2
 
 
@@ -132,9 +134,16 @@ def joint_region(n: int, level: float) -> JointRegion:
     """
     if level < SMALLEST_TOTAL:
         raise ValueError(f"level = {level:g} is below {SMALLEST_TOTAL:g}: rounding leaves no line to prove")
-    # A stream much longer than its reference learns little. A large one takes longer to compute, and leaves
-    # more to be learned afterward.
-    horizon, later = (min(max(400, 10 * n), 1000), 0.01 * level) if n <= 1000 else (500, 0.1 * level)
+    return region_within(n, level, _horizon(n), 0.01 * level)
+
+
+def _horizon(n: int) -> int:
+    """Return up to which trial of the stream the line is exact; a stream much longer than n learns little."""
+    return min(max(400, 10 * n), _LARGE) + min(2 * max(0, n - _LARGE), 2 * _LARGE)
+
+
+def region_within(n: int, level: float, horizon: int, later: float) -> JointRegion:
+    """Return the region that is exact up to a horizon and leaves `later` of its level for what follows."""
     target = level - later
     early = _Program(n, 250)
     thresholds = np.full(_KNOTS, math.log(1 / level))
@@ -173,8 +182,9 @@ class _Program:
         self.n, self.horizon = n, horizon
         self.block, largest = _blocks(n)
         self.rows = largest.size
-        self.largest = largest
-        nodes = max(64, int(3.5 * math.sqrt(horizon + min(n, horizon))))
+        self.largest, self.smallest = largest, np.append(0, largest[:-1] + 1)
+        self._looks = _looks(horizon, 100 if n > _LARGE else horizon)
+        nodes = max(64, int(3.5 * math.sqrt(min(horizon, _LARGE) + min(n, horizon, _LARGE))))
         self.rates, _ = _nodes(nodes)
         logs = _log_weights(n, largest[:-1], nodes)
         self.log_scale = logs.max(axis=1)
@@ -188,41 +198,65 @@ class _Program:
         count = np.ones(self.rows - 1, dtype=np.int64)
         capitals, scale = self.weights * self.rates, self.log_scale.copy()
         odds = self.rates / (1 - self.rates)
-        for t in range(1, self.horizon + 1):
-            if t > 1:
-                capitals *= 1 - self.rates
+        last = 1
+        for t in self._looks:
+            if t > last:
+                capitals *= (1 - self.rates) ** (t - last)
             if t % 16 == 0:
                 top = capitals.max(axis=1)
                 capitals /= top[:, None]
                 scale += np.log(top)
-            pooled = np.minimum(failures + count, self.n + t)
-            evidence = np.log(capitals.sum(axis=1)) + scale - two_sample.log_common_rate(self.n + t, pooled)
-            limit = np.interp(2 * np.arcsin(np.sqrt(pooled / (self.n + t))), angles, thresholds) + math.log1p(
-                _EARLY / t
-            )
-            below = np.flatnonzero((evidence < limit) | (count > t))
-            count[below] += 1
-            capitals[below] *= odds
+            for _ in range(t - last or 1):  # a trial raises the line by at most one
+                pooled = np.minimum(failures + count, self.n + t)
+                evidence = (
+                    np.log(capitals.sum(axis=1)) + scale - two_sample.log_common_rate(self.n + t, pooled)
+                )
+                limit = np.interp(
+                    2 * np.arcsin(np.sqrt(pooled / (self.n + t))), angles, thresholds
+                ) + math.log1p(_EARLY / t)
+                below = np.flatnonzero((evidence < limit) | (count > t))
+                if not below.size:
+                    break
+                count[below] += 1
+                capitals[below] *= odds
             needed[t, :-1] = count
+            # Between two looks the line is straight, rounded up.
+            for between in range(last + 1, t):
+                part = -((last - between) * (count - needed[last, :-1]) // (t - last))
+                needed[between, :-1] = needed[last, :-1] + part
+            last = t
         return needed
 
     def levels(self, needed: NDArray[np.int32]) -> Array:
         """Return Bernstein coefficients of the probability of an alarm within the horizon, in the rate."""
-        alive = np.zeros((self.rows, self.horizon + 2))
+        alive, shifts = np.zeros((self.rows, self.horizon + 2)), np.zeros((self.rows, 1), dtype=np.int64)
         alive[:, 0] = 1.0
         for start in range(0, self.rows, _ROWS_AT_ONCE):
-            part = alive[start : start + _ROWS_AT_ONCE]
-            rows = np.arange(part.shape[0])
-            limits = needed[:, start : start + _ROWS_AT_ONCE]
-            highest = limits.max(axis=1).tolist()
-            for t in range(1, self.horizon + 1):
-                top = min(t, highest[t])
-                part[:, 1 : top + 1] += part[:, :top]
-                part[rows, np.minimum(limits[t], t + 1)] = 0.0
+            chosen = slice(start, start + _ROWS_AT_ONCE)
+            self._count(alive[chosen], shifts[chosen], needed[:, chosen], int(self.smallest[start]))
         total = self.n + self.horizon
-        return two_sample.raise_degree(1.0 - self._shares(alive[:, :-1]), total + min(total, 1500))
+        shares = self._shares(alive[:, :-1], np.log(2) * shifts)
+        return two_sample.raise_degree(1.0 - shares, total + min(total, 1500))
 
-    def _shares(self, alive: Array) -> Array:
+    def _count(self, alive: Array, shifts: Counts, limits: NDArray[np.int32], fewest: int) -> None:
+        """Count the orders of the stream that have not alarmed at the horizon, divided by 2^shift."""
+        rows, low = np.arange(alive.shape[0]), 0
+        highest = limits.max(axis=1).tolist()
+        for t in range(1, self.horizon + 1):
+            top = min(t, highest[t])
+            alive[:, low + 1 : top + 1] += alive[:, low:top]
+            alive[rows, np.minimum(limits[t], t + 1)] = 0.0
+            if self.n > _LARGE and t % _RESCALED == 0:
+                exponents = np.frexp(alive.max(axis=1, keepdims=True))[1].astype(np.int64) - 900
+                alive[:] = np.ldexp(alive, -exponents)
+                shifts += exponents
+                rate = (fewest + 1) / (self.n + 2)
+                # Even fewer failures, in less than 1e-15 of the orders, are left out, and so count as alarms.
+                width = 9 * math.sqrt(t * (1 + t / self.n) * rate * (1 - rate)) + 30
+                low = max(low, int(rate * t - width))
+                alive[:, :low] = 0.0
+
+    def _shares(self, alive: Array, shifts: Array) -> Array:
         """Return, for each pooled number of failures, the share of the orders that have not alarmed.
 
         Of the orders of S failures nearly all have about S/n of them in the stream. The others, less than
@@ -231,7 +265,7 @@ class _Program:
         total, horizon = self.n + self.horizon, self.horizon
         orders, pooled = (two_sample.log_choose(m, np.arange(m + 1)) for m in (self.n, total))
         with np.errstate(divide="ignore"):
-            logs = np.log(alive)
+            logs = np.log(alive) + shifts
         shares = np.zeros(total + 1)
         for k in range(horizon + 1):
             width = 9 * math.sqrt(k * (horizon - k) / horizon) + 30
@@ -241,6 +275,14 @@ class _Program:
                 logs_k = logs[self.block[low:high], k] + orders[low:high] - pooled[low + k : high + k]
                 shares[low + k : high + k] += np.exp(logs_k)
         return np.minimum(shares, 1.0)
+
+
+def _looks(horizon: int, dense: int) -> list[int]:
+    """Return every trial at first, and later about `dense` of them for each multiplication by e."""
+    looks = [1]
+    while looks[-1] < horizon:
+        looks.append(min(looks[-1] + max(1, looks[-1] // dense), horizon))
+    return looks
 
 
 def _blocks(n: int) -> tuple[Counts, Counts]:
