@@ -160,6 +160,6 @@ def show(results: dict[str, Any]) -> None:
         print(f"  pairs, success {rates:<16} evaluation {ours:>7.1f}   paired comparison {reference:>7.1f}")
     for rates, found in results["raced"].items():
         print(
-            f"  five policies, {rates:<24} {found['trials']:>7.1f} of {found['uniform']:>7.1f} trials "
-            f"({found['trials'] / found['uniform']:.2f}); best dropped {found['wrong']:g} of {found['runs']:g}"
+            f"  five policies, {rates:<24} {found['trials']:>7.1f} of {found['uniform']:>7.1f} trials, "
+            f"{found['trials'] / found['uniform']:.2f}; best dropped {found['wrong']:g} of {found['runs']:g}"
         )
