@@ -1,8 +1,8 @@
 """Two equal policies under drift: an evaluation keeps its level, the naive order does not."""
 
 import pytest
-
 from benchmarks.evaluation import WORLDS, naive, pairs_needed, verdicts
+
 from rates import assert_rate_at_most, min_trials
 
 ALLOWED = 0.10  # 5 % per side
