@@ -1,16 +1,16 @@
 """Two equal policies under drift: an evaluation keeps its level, the naive order does not."""
 
 import pytest
-from benchmarks.evaluation import WORLDS, naive, pairs_needed, verdicts
+from benchmarks.evaluation import naive, pairs_needed, verdicts
 
 from rates import assert_rate_at_most, min_trials
 
 ALLOWED = 0.10  # 5 % per side
-RUNS = 150
+RUNS = 240  # benchmarks/evaluation.py has 4,000 of each, and more worlds
 assert min_trials(limit=ALLOWED, broken=0.35) <= RUNS
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", ["drift", "drift, operator aborts", "two stations"])
 def test_equal_policies_rarely_get_a_verdict(world):
     assert_rate_at_most(verdicts(world, RUNS), RUNS, ALLOWED)
 
