@@ -35,7 +35,8 @@ Which files are read, and what their columns mean, is described in [Cost files a
 
 The fields of a finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`,
 `p_benign`, `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `binary` (every cost
-is 0 or 1), `margin` and `no_worse` (whether it is shown; both null without `--margin`), `detector`, `tail`;
+is 0 or 1), `shares_of` (with clusters of trials that pass or fail: which), `margin` and `no_worse` (whether
+it is shown; both null without `--margin`), `detector`, `tail`;
 `e_adverse`, `e_benign` and `first_alarm` (as `watch` prints them; null for one look);
 where the costs came from: `source`, `format`, `measure` (what was read), `design` (how rows relate),
 `notes` (how the file was read) and `warnings` (what may make the guarantees wrong); and
@@ -44,7 +45,7 @@ where the costs came from: `source`, `format`, `measure` (what was read), `desig
 With several tasks: `verdict` (`adverse` if any task is), `no_worse` (for every task), `tasks` with one object
 per task (`task`, `verdict`, `n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`,
 `adjusted_benign`, `e_adverse`, `e_benign`, `first_alarm`, `shift_lower`, `shift_upper`, `binary`, `margin`,
-`no_worse`, and `false_positive_rate`, `false_negative_rate`, `detector`, `tail` as above),
+`shares_of`, `no_worse`, and `false_positive_rate`, `false_negative_rate`, `detector`, `tail` as above),
 `not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where the costs came from; and
 `certificates` with the four fields of each task.
 

@@ -37,8 +37,9 @@ def with_overall(p_overall: float, p_values: ArrayLike) -> tuple[float, Array]:
 
     Examples
     --------
-    >>> with_overall(0.03, [0.001, 0.02, 0.5])
-    (0.015, array([0.015, 0.04 , 0.5  ]))
+    >>> overall, tasks = with_overall(0.04, [0.001, 0.02, 0.5])
+    >>> round(overall, 6), tasks.round(6).tolist()
+    (0.015, [0.015, 0.04, 0.5])
     """
     values = np.asarray(p_values, dtype=np.float64)
     k = values.size
