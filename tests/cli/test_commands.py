@@ -432,7 +432,7 @@ USAGE = {
     "selftest certificate.json --reward return": "--reward goes with --costs",
     "watch certificate.json - --follow": "--follow is for files",
     "watch certificate.json same.csv --interval --detector change-detector": "--interval works only with",
-    "report certificate.json costs.csv -o x --success a --cost b": "--success a and --cost b go together with",
+    "report certificate.json costs.csv -o x --success a --cost b": "--success a and --cost b go together",
     "report tasks.json new.csv -o x --ledger y": "--ledger does not go with several tasks",
     "verify certificate.json --success ok": "--success goes with --costs",
     "verify certificate.json --cost-range 0 1": "--cost-range goes with --costs",

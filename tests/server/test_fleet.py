@@ -66,7 +66,7 @@ def _largest_expectation(kind, upper=0.2, episodes=21):
         merged = {}
         for chance, state in reached.values():
             for cost, share in ((1.0, upper), (0.0, 1 - upper)):
-                live = kind.from_state(state, "sequential-test")
+                live = kind.from_state(state, "sequential-test", certificate)
                 live.count(cost)
                 key = live.total, live.evidence, live.detector.verdict
                 merged[key] = merged.get(key, (0.0,))[0] + chance * share, live.state()

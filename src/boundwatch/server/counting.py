@@ -24,8 +24,8 @@ from boundwatch.detectors import Verdict
 from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
 from boundwatch.server.bindings import BINDING_LOCK, Binding, bind
-from boundwatch.server.database import Database, lock, log_failure
-from boundwatch.server.live_detectors import SUMMARY, LiveDetector, evidence, load_detector
+from boundwatch.server.database import Database, find_rows, lock, log_failure
+from boundwatch.server.live_detectors import SUMMARY, LiveDetector, catch_up, evidence, load_checkpoints
 from boundwatch.server.models import Refused, Report
 from boundwatch.server.tables import alarms, certificates, checkpoints, streams, watches
 
@@ -121,16 +121,24 @@ class Ledger:
         problem = "the database did not take it; nothing was counted"
         return [Refused(503, problem, remedy="send it again")] * len(group)
 
-    def live(self, connection: Connection, watch: RowMapping) -> LiveDetector:
-        """Return the detector of a watch whose stream is locked: from memory, if nobody else has counted."""
-        known = self._detectors.get(watch["id"])
-        if known is not None and known.detector.n == watch["n"]:
-            self._detectors.move_to_end(watch["id"])
-            return known
-        loaded = self._detectors[watch["id"]] = load_detector(connection, watch)
-        while len(self._detectors) > CACHED_DETECTORS:
+    def live(self, connection: Connection, found: Sequence[RowMapping]) -> dict[int, LiveDetector]:
+        """Return the detectors of watches whose streams are locked.
+
+        What this process has in memory is brought up to what others have counted since, so that reports of
+        one stream may come to any of them.
+        """
+        missing = [watch for watch in found if watch["id"] not in self._detectors]
+        self._detectors.update(load_checkpoints(connection, missing))
+        lives = {watch["id"]: self._detectors[watch["id"]] for watch in found}
+        catch_up(
+            connection,
+            {watch["id"]: each for watch in found if (each := lives[watch["id"]]).detector.n < watch["n"]},
+        )
+        for key in lives:
+            self._detectors.move_to_end(key)
+        while len(self._detectors) > max(CACHED_DETECTORS, len(lives)):
             self._detectors.popitem(last=False)
-        return loaded
+        return lives
 
 
 class _Count:
@@ -191,13 +199,7 @@ class _Count:
         }
         if not keys:
             return {}
-        if self.ledger.database.kind == "sqlite":
-            table = f"(VALUES {','.join(['(?,?)'] * len(keys))}) AS asked"
-            values: tuple[Any, ...] = tuple(value for key in keys for value in key)
-        else:
-            table = "unnest(%s::bigint[], %s::text[]) AS asked(column1, column2)"
-            values = [key[0] for key in keys], [key[1] for key in keys]
-        found = connection.exec_driver_sql(_FIND_EPISODES.replace("ASKED", table), values)
+        found = find_rows(connection, _FIND_EPISODES, keys, ("bigint", "text"))
         return {(stream_id, episode): cost for stream_id, episode, cost in found}
 
     def _judge(self, request: _Request) -> Refused | dict[str, Any]:
@@ -250,10 +252,11 @@ class _Count:
     def _write(self, connection: Connection) -> None:
         rows: list[tuple[Any, ...]] = []
         saved: list[dict[str, Any]] = []
+        self.touched = [self.watches[stream_id]["id"] for stream_id in self.new]
+        lives = self.ledger.live(connection, [self.watches[stream_id] for stream_id in self.new])
         for stream_id, reports in self.new.items():
             watch = self.watches[stream_id]
-            live = self.ledger.live(connection, watch)
-            self.touched.append(watch["id"])
+            live = lives[watch["id"]]
             for report in reports:
                 before = live.detector.verdict
                 live.count(report.cost)

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -191,6 +191,22 @@ class Chore:
             except Exception as error:
                 log_failure("what the server does by itself failed", error)
             self._stop.wait(0 if has_more else self._pause)
+
+
+def find_rows(
+    connection: Connection, sql: str, keys: Collection[tuple[Any, ...]], kinds: Sequence[str], **options: Any
+) -> Iterable[Any]:
+    """Run a query in which ASKED stands for a table of keys, ``asked.column1`` and so on, of these kinds."""
+    if connection.dialect.name == "sqlite":
+        row = f"({', '.join('?' * len(kinds))})"
+        table = f"(VALUES {', '.join([row] * len(keys))}) AS asked"
+        values: tuple[Any, ...] = tuple(value for key in keys for value in key)
+    else:
+        arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
+        names = ", ".join(f"column{i}" for i in range(1, len(kinds) + 1))
+        table = f"unnest({arrays}) AS asked({names})"
+        values = tuple(list(each) for each in zip(*keys, strict=True))
+    return connection.exec_driver_sql(sql.replace("ASKED", table), values, execution_options=options)
 
 
 def lock(connection: Connection, key: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,11 +17,11 @@ from sqlalchemy import RowMapping, func, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import ChangeDetector, SequentialTest
+from boundwatch.detectors import ChangeDetector, SequentialTest, saving
 from boundwatch.detectors.change import ChangeFinding
 from boundwatch.detectors.evidence import EvidenceFinding
 from boundwatch.errors import SchemaMismatch
-from boundwatch.server.database import Database
+from boundwatch.server.database import Database, find_rows
 from boundwatch.server.tables import certificates, checkpoints, episodes, streams, watches
 
 DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
@@ -102,7 +102,8 @@ class LiveDetector:
     def state(self) -> str:
         """Return everything as canonical JSON: equal states are equal bytes."""
         content = {
-            "detector": self.detector.state_dict(),
+            "version": saving.VERSION,
+            "detector": self.detector.content(),
             "curve": self.curve,
             "total": self.total,
             "last_cost": self.last_cost,
@@ -111,10 +112,12 @@ class LiveDetector:
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
-    def from_state(cls, text: str, kind: str) -> LiveDetector:
+    def from_state(cls, text: str, kind: str, certificate: Certificate) -> LiveDetector:
         """Return the live whose `state` this is."""
         content = json.loads(text)
-        live = cls(DETECTORS[kind].from_state_dict(content["detector"]))
+        if content.get("version") != saving.VERSION:
+            raise SchemaMismatch("is of another version", name="state")
+        live = cls(DETECTORS[kind].from_content(content["detector"], certificate))
         live.total, live.last_cost, live.curve = content["total"], content["last_cost"], content["curve"]
         live.evidence = tuple(content["evidence"])
         return live
@@ -142,20 +145,48 @@ def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]
 
 def load_detector(connection: Connection, watch: RowMapping, *, replay: bool = False) -> LiveDetector:
     """Return a watch's detector: the checkpoint, unless all is to be replayed, and the episodes after it."""
-    live = None
-    stored = select(checkpoints.c.state).where(checkpoints.c.watch_id == watch["id"])
-    if not replay and (state := connection.execute(stored).scalar()) is not None:
+    lives = load_checkpoints(connection, [watch], use=not replay)
+    catch_up(connection, lives, yield_per=1000)
+    return lives[watch["id"]]
+
+
+def load_checkpoints(
+    connection: Connection, found: Sequence[RowMapping], *, use: bool = True
+) -> dict[int, LiveDetector]:
+    """Return the detectors of watches where their checkpoints stand, or at the beginning."""
+    if not found:
+        return {}
+    query = select(checkpoints.c.watch_id, checkpoints.c.state)
+    query = query.where(checkpoints.c.watch_id.in_([watch["id"] for watch in found]))
+    states = {row.watch_id: row.state for row in connection.execute(query)} if use else {}
+    promised = {key: load_certificate(connection, key) for key in {each["certificate_id"] for each in found}}
+    lives = {}
+    for watch in found:
+        certificate = promised[watch["certificate_id"]]
+        live = None
         with suppress(SchemaMismatch):  # written by another version of the detector: the episodes tell all
-            live = LiveDetector.from_state(state, watch["detector"])
-    if live is None:
-        certificate = load_certificate(connection, watch["certificate_id"])
-        levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
-        live = LiveDetector(DETECTORS[watch["detector"]](certificate, **levels))
-    after = (episodes.c.watch_id == watch["id"]) & (episodes.c.number > live.detector.n)
-    query = select(episodes.c.cost).where(after).order_by(episodes.c.number)
-    for cost in connection.execute(query, execution_options={"yield_per": 1000}).scalars():
-        live.count(cost)
-    return live
+            if watch["id"] in states:
+                live = LiveDetector.from_state(states[watch["id"]], watch["detector"], certificate)
+        if live is None:
+            levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
+            live = LiveDetector(DETECTORS[watch["detector"]](certificate, **levels))
+        lives[watch["id"]] = live
+    return lives
+
+
+def catch_up(connection: Connection, lives: Mapping[int, LiveDetector], **options: Any) -> None:
+    """Count what is stored of these watches after where their detectors stand, whoever has counted it."""
+    if not lives:
+        return
+    after = {(key, live.detector.n) for key, live in lives.items()}
+    for key, cost in find_rows(connection, _LATER_COSTS, after, ("bigint", "bigint"), **options):
+        lives[key].count(cost)
+
+
+_LATER_COSTS = (
+    "SELECT watch_id, cost FROM ASKED CROSS JOIN episodes "
+    "WHERE watch_id = asked.column1 AND number > asked.column2 ORDER BY watch_id, number"
+)
 
 
 class Replayed(NamedTuple):
