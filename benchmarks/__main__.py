@@ -37,6 +37,7 @@ from benchmarks import (
     tails,
     today,
     trials,
+    workers,
 )
 
 BENCHMARKS = {
@@ -64,6 +65,7 @@ BENCHMARKS = {
     "navigation_wind": navigation_wind,
     "robust_drone": robust_drone,
     "serve": serve,
+    "workers": workers,
     "alarms": alarms,
     "mutation": mutation,
     "load": load,
