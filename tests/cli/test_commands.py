@@ -70,7 +70,7 @@ def test_examples_in_help_run(run, folder):
     (folder / "new_eval_info.json").write_text(json.dumps({"per_task": tasks}, indent=2))
     (folder / "pilot.csv").write_text((folder / "worse.csv").read_text())
     expected = {
-        "certify": [0, 0, 0, 0, 0],
+        "certify": [0, 0, 0, 0, 0, 0],
         "verify": [0, 0],
         "show": [0, 0],
         "check": [0, 3, 3, 0],

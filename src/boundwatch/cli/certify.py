@@ -23,7 +23,7 @@ from boundwatch.cli.root import command
     "boundwatch certify eval_info.json --by task -o certificates.json\n"
     "boundwatch certify --bounds 0 0.22216 --delta 0.01 -o certificate.json\n"
     "boundwatch certify trials.csv --success grasped --cost force --cost-range 0 50 -o metrics.json\n"
-    "boundwatch certify trials.csv --success ok --strata task --until-width 0.2 -o certificate.json\n"
+    "boundwatch certify eval_info.json --strata task --until-width 0.2 -o certificate.json\n"
     "my-robot | boundwatch certify - --success ok --until-width 0.2 --at-most 200 -o certificate.json"
 )
 def certify(
