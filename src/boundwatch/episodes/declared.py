@@ -198,5 +198,8 @@ def _only(names: Sequence[str]) -> Said:
 def _listed(names: Sequence[str]) -> str:
     if not names:
         return "it is a list, whose only column is 1"
+    names = [
+        name for name in names if normal(name).rpartition(".")[2] != "status"
+    ]  # of a run, not of a trial
     more = ", ..." if len(names) > _MOST_COLUMNS else ""
     return f"columns: {', '.join(name[:24] for name in names[:_MOST_COLUMNS])}{more}"

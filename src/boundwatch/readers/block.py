@@ -15,6 +15,7 @@ from boundwatch.errors import InvalidCost, Place
 Format = Literal[
     "csv", "json", "jsonl", "npy", "parquet", "xlsx",
     "lerobot-eval", "lerobot-dataset", "sb3-monitor", "sb3-evaluations", "mcap",
+    "inspect-robots", "vla-eval",
 ]  # fmt: skip
 """The names of the formats."""
 
@@ -68,6 +69,7 @@ class Table:
     blocks: Iterator[Block]
     episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
     strata: str | None = None  # the column of the tasks, where the format runs a fixed set of them
+    cluster: str | None = None  # the column of the scenes, where the format repeats them
     located: Mapping[str, str] | None = None  # names in the file, by those declared
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

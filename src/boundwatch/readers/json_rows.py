@@ -49,6 +49,16 @@ def rows(lines: Iterable[tuple[int, str]], table: Rows) -> Iterator[Row]:
             yield number, _cells(_parse(text, table.place(number)), table, number)
 
 
+def document(data: bytes, source: str) -> Any:
+    """Return what a whole document holds; NaN is read as JSON's writers in Python write it."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
+        where, remedy = Place(source, "line", line), "it was cut short: fetch it again"
+        raise InvalidCost("is not valid JSON", where=where, remedy=remedy) from error
+
+
 def read_array(data: bytes, source: str, declared: Declared) -> Table:
     """Read an array: its elements are rows, all of them objects or none."""
     try:

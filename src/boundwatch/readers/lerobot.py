@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from boundwatch.episodes.measure import Kind
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers import parquet
 from boundwatch.readers.block import Block, Table, columnar, first_of, wanted
+from boundwatch.readers.json_rows import document
 
 INFO = Path("meta", "info.json")
 """The file by which a folder is known to be a dataset."""
@@ -38,14 +38,9 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     """Read the episodes of an evaluation, task by task or, in older files, of a single one.
 
     The columns are success, sum_reward and max_reward; task (group/id), task_group and task_id
-    (``per_task``), or seed (``per_episode``). NaN is read as JSON's writers in Python write it.
+    (``per_task``), or seed (``per_episode``).
     """
-    try:
-        content = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
-        where, remedy = Place(source, "line", line), "it was cut short: fetch it again"
-        raise InvalidCost("is not valid JSON", where=where, remedy=remedy) from error
+    content = document(data, source)
     key = "per_task" if isinstance(content, dict) and "per_task" in content else "per_episode"
     entries = content.get(key) if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries or not all(isinstance(e, dict) for e in entries):
@@ -173,10 +168,7 @@ def _info(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         remedy = "give the root folder of a LeRobotDataset"
         raise InvalidSetting(f"has no {INFO}", where=Place(str(folder)), remedy=remedy)
-    try:
-        info = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise _incomplete(str(path), "is not valid JSON, so cut short or altered") from error
+    info = document(read_bytes(path), str(path))
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if not isinstance(version, str) or not version.startswith("v3."):
         where, remedy = Place(str(path)), "convert the dataset with lerobot's convert_dataset_v21_to_v30"

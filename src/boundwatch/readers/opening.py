@@ -28,6 +28,12 @@ MAGIC: dict[bytes, Format] = {
     b"PAR1": "parquet",
     b"PK\x03\x04": "xlsx",  # or another archive
     b"\x89MCAP0\r\n": "mcap",
+    b"SQLite format 3\0": "vla-eval",
+}
+_LOGS: dict[Format, bytes] = {
+    "inspect-robots": rb'"inspect_robots_version"\s*:',
+    "vla-eval": rb'"harness_version"\s*:',
+    "lerobot-eval": rb'"per_(task|episode)"\s*:\s*\[',
 }
 _GZIP = b"\x1f\x8b"
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -174,9 +180,8 @@ def recognize(source: Source) -> Format:
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if re.match(rb"<(!doctype|html|table|\?xml)", text, re.IGNORECASE):
         raise InvalidCost("is a web page (HTML or XML)", where=where, remedy="save it as CSV or .xlsx")
-    if text.startswith(b"{") and re.search(rb'"per_(task|episode)"\s*:\s*\[', text):
-        return "lerobot-eval"
-    return "json" if text.startswith(b"[") else "csv"
+    of_logs = [name for name, sign in _LOGS.items() if text.startswith(b"{") and re.search(sign, text)]
+    return of_logs[0] if of_logs else "json" if text.startswith(b"[") else "csv"
 
 
 def check_archive(source: Source) -> Format:

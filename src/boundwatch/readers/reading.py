@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, repeat
 from pathlib import Path
@@ -22,7 +22,7 @@ from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import repeats, suspicions
 from boundwatch.errors import Argument, InvalidSetting, Place
-from boundwatch.readers import excel, json_rows, lerobot, mcap, npy, parquet, sb3
+from boundwatch.readers import excel, inspect_robots, json_rows, lerobot, mcap, npy, parquet, sb3, vla_eval
 from boundwatch.readers.block import MOST_LABELS, Block, Format, Table, empty, too_large
 from boundwatch.readers.opening import check_archive, open_source, placed, recognize
 from boundwatch.readers.steps import Gathered, filtered, joined_steps, labels, names, reduction
@@ -30,6 +30,13 @@ from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
 _SHOWN = 6
+_DOCUMENTS: dict[str, Callable[[bytes, str, Declared], Table]] = {
+    "json": json_rows.read_array,
+    "lerobot-eval": lerobot.read_evaluation,
+    "inspect-robots": inspect_robots.read,
+    "vla-eval": vla_eval.read,
+}
+"""What reads a document that is kept as a whole."""
 _ROLES = ("strata", "cluster", "by", "policy", "id")
 
 
@@ -66,8 +73,9 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     path
         A table: CSV (commas, semicolons or tabs; UTF-8, UTF-16 with a mark or Windows-1252), XLSX or Parquet
         (extra ``io``), JSON (an array, or one object per line) or NPY. A log: lerobot-eval's
-        ``eval_info.json`` or the folder of a LeRobotDataset v3 (extra ``io``); Stable-Baselines3's
-        ``*.monitor.csv`` or ``evaluations.npz``; MCAP (extra ``mcap``). Files may be gzipped; ``-`` is
+        ``eval_info.json`` or the folder of a LeRobotDataset v3 (extra ``io``); inspect-robots' JSON log; the
+        results or the recording of vla-eval; Stable-Baselines3's ``*.monitor.csv`` or ``evaluations.npz``;
+        MCAP (extra ``mcap``). Files may be gzipped; ``-`` is
         standard input.
     success, cost, reward
         The column that is read, by what it holds: whether an episode succeeded (cost = 1 - success); a cost,
@@ -197,9 +205,8 @@ def _open(
         return excel.read(source.seekable(), name, declared, sheet)
     if found == "sb3-evaluations":
         return sb3.read_evaluations(source.seekable(), name, declared, evaluation)
-    if found in ("json", "lerobot-eval"):
-        of_text = json_rows.read_array if found == "json" else lerobot.read_evaluation
-        return of_text(source.whole(), name, declared)
+    if found in _DOCUMENTS:
+        return _DOCUMENTS[found](source.whole(), name, declared)
     of_bytes = {"npy": npy.read, "parquet": parquet.read, "mcap": mcap.read}
     if found in of_bytes:
         return of_bytes[found](source.seekable(), name, declared)
