@@ -425,7 +425,7 @@ USAGE = {
     "check tasks.json new.csv --format xml": "is not one of",
     "certify costs.csv": "--output",
     "certify costs.csv -o x --delta small": "--delta",
-    "certify costs.csv -o x --method magic": "'betting', 'kl', 'hoeffding', 'exact'",
+    "certify costs.csv -o x --method magic": "'betting', 'tuned', 'kl', 'hoeffding', 'exact'",
     "certify costs.csv -o x --delta 0.1 --delta-upper 0.1": "give either --delta, or --delta-upper and",
     "plan --cost high": "boundwatch plan: Invalid value for '--cost': ",
     "report certificate.json same.csv": "--output",

@@ -51,13 +51,13 @@ def test_a_certificate_of_clusters_counts_them_and_keeps_their_trials(tmp_path):
     scenes = np.repeat(np.arange(12), 5)
     lab = bw.Episodes((rng.random(60) < 0.3).astype(float), clusters=scenes)
     certificate = bw.Certificate.from_held_out(lab, delta=0.1)
-    assert (certificate.n, certificate.trials.n, certificate.method) == (12, 60, "betting")
+    assert (certificate.n, certificate.trials.n, certificate.method) == (12, 60, "tuned")
     assert certificate.shares_of == "cluster"
     certificate.save(tmp_path / "c.json")
     again = bw.Certificate.load(tmp_path / "c.json")
     assert again == certificate
     assert all(check.ok for check in again.verify(lab))
-    means = bw.Certificate.from_held_out(lab.costs, delta=0.1)
+    means = bw.Certificate.from_held_out(lab.costs, delta=0.1, method="tuned")
     assert (means.lower, means.upper) == (certificate.lower, certificate.upper)
     new = bw.Episodes(np.ones(40), binary=True, clusters=np.repeat(np.arange(20, 30), 4))
     found = bw.HypothesisTest(certificate).decide(new)

@@ -9,16 +9,17 @@ from rates import assert_rate_at_most, min_trials
 
 MEANS = np.concatenate([[0.001, 0.01], np.linspace(0.03, 0.97, 48), [0.99, 0.999]])
 SIZES = [1, 2, 5, 10, 30, 100, 200]
-FAMILIES = ["hoeffding", "chernoff", "clopper_pearson", "betting"]
+FAMILIES = ["hoeffding", "chernoff", "clopper_pearson", "betting", "tuned"]
+BETS = ("betting", "tuned")
 
 
 def limits(family, n, delta):
     """Lower and upper limits for each number of failures from 0 to n."""
     failures = np.arange(n + 1)
-    if family == "betting":
-        rows = (np.arange(n)[None] < failures[:, None]).astype(float)
-        return bounds.betting_lower(rows, delta), bounds.betting_upper(rows, delta)
     lower, upper = getattr(bounds, f"{family}_lower"), getattr(bounds, f"{family}_upper")
+    if family in BETS:
+        rows = (np.arange(n)[None] < failures[:, None]).astype(float)
+        return lower(rows, delta), upper(rows, delta)
     observed = failures if family == "clopper_pearson" else failures / n
     return lower(observed, n, delta), upper(observed, n, delta)
 
@@ -63,12 +64,12 @@ def test_families_are_ordered(n):
     assert np.sum(e_up - e_low) < np.sum(c_up - c_low) < np.sum(h_up - h_low)
 
 
-@pytest.mark.parametrize("family", ["hoeffding", "chernoff", "betting"])
+@pytest.mark.parametrize("family", ["hoeffding", "chernoff", *BETS])
 def test_coverage_for_a_continuous_cost(family):
     trials, n, delta = 20_000, 40, 0.05
     assert trials >= min_trials(limit=delta, broken=0.07)
     costs = np.random.default_rng(11).beta(0.3, 0.6, (trials, n))
-    observed = (costs,) if family == "betting" else (costs.mean(1), n)
+    observed = (costs,) if family in BETS else (costs.mean(1), n)
     lower, upper = (getattr(bounds, f"{family}_{side}")(*observed, delta) for side in ("lower", "upper"))
     assert_rate_at_most(int(np.sum(lower > 1 / 3)), trials, delta)
     assert_rate_at_most(int(np.sum(upper < 1 / 3)), trials, delta)

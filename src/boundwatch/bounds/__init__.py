@@ -12,6 +12,8 @@ from boundwatch.bounds.betting_limits import (
     betting_p_value,
     betting_upper,
     fixed_bets,
+    tuned_lower,
+    tuned_upper,
 )
 from boundwatch.bounds.gaussians import kl_divergence, log_density_ratio, renyi_divergence
 from boundwatch.bounds.held_out import (
@@ -39,6 +41,7 @@ from boundwatch.bounds.shift import shift_kl_lower, shifted_mean_upper
 
 __all__ = ["anytime_lower", "anytime_upper", "binary_kl", "kl_inverse_lower", "kl_inverse_upper"]
 __all__ += ["betting_log_wealth", "betting_lower", "betting_p_value", "betting_upper", "fixed_bets"]
+__all__ += ["tuned_lower", "tuned_upper"]
 __all__ += ["binomial_p_value", "clopper_pearson_lower", "clopper_pearson_upper"]
 __all__ += ["chernoff_lower", "chernoff_p_value", "chernoff_upper"]
 __all__ += ["hoeffding_lower", "hoeffding_p_value", "hoeffding_upper"]

@@ -123,8 +123,9 @@ class Certificate(InNotebook):
         successes
             Instead of costs, whether each episode succeeded: True and False, or 1 and 0.
         method
-            ``"betting"`` (any cost in [0, 1]; the default), ``"kl"``, ``"hoeffding"``, or ``"exact"``
-            (binary costs only, and then the default). Choose it before you look at the costs.
+            ``"betting"`` (any cost in [0, 1]; the default), ``"tuned"`` (betting for these levels alone, the
+            default for clusters), ``"kl"``, ``"hoeffding"``, or ``"exact"`` (binary costs only, and then the
+            default). Choose it before you look at the costs.
         binary
             Promise that costs are 0 or 1, now and when the certificate is used.
         delta_upper, delta_lower

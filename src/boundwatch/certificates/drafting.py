@@ -58,7 +58,7 @@ def held_out(
         costs = costs.costs
     binary = False if binary is None else check_flag(binary, "binary")
     if method is None:
-        method = "exact" if binary else "betting"
+        method = "exact" if binary else "betting" if trials is None else "tuned"
     check_choice(method, "method", get_args(HeldOutMethod))
     if method == "exact" and not binary:
         remedy = ("pass ", Argument("binary", True), ", or use 'betting' or 'kl'")

@@ -19,7 +19,7 @@ from boundwatch.errors import CertificateError
 if TYPE_CHECKING:
     from boundwatch.certificates.certificate import Certificate
 
-HeldOutMethod = Literal["betting", "kl", "hoeffding", "exact"]
+HeldOutMethod = Literal["betting", "tuned", "kl", "hoeffding", "exact"]
 """How limits may follow from a number of held-out costs that was fixed in advance."""
 Method = HeldOutMethod | Variant | Literal["anytime", "rounds", "external"]
 Source = Literal["held-out", "pac-bayes", "pointwise", "external"]
@@ -51,6 +51,10 @@ def derive(certificate: Certificate) -> tuple[float, float]:
     kind = certificate.source, certificate.method
     if kind == ("held-out", "betting"):
         return _by_betting([record or _failures_of(certificate)], below, above)[0]
+    if kind == ("held-out", "tuned"):
+        values, weights = (record or _failures_of(certificate)).arrays()
+        lower = float(bounds.tuned_lower(values, below, weights))
+        return lower, float(bounds.tuned_upper(values, above, weights))
     if kind == ("held-out", "rounds"):
         return _by_rounds(certificate.strata, below, above)
     if kind == ("held-out", "anytime") and record is not None:

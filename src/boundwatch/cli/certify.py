@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import typer
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.limits import HeldOutMethod
 from boundwatch.cli import output as out
 from boundwatch.cli.campaign import Stopping, run_campaign
 from boundwatch.cli.options import refuse
@@ -34,7 +35,7 @@ def certify(
     delta: float | None = None,
     delta_upper: float | None = None,
     delta_lower: float | None = None,
-    method: Literal["betting", "kl", "hoeffding", "exact"] | None = None,
+    method: HeldOutMethod | None = None,
     binary: bool | None = None,
     by: str | None = None,
     stopping: Stopping,
@@ -63,7 +64,7 @@ def certify(
     delta_upper P: The same for the upper limit alone, instead of --delta.
     delta_lower P: The same for the lower limit alone, instead of --delta.
     method: How the limits are derived; exact needs binary costs. Choose before you look at the costs.
-        [default: exact for binary costs, else betting]
+        [default: exact for binary costs, tuned for clusters, else betting]
     binary: Promise that costs are always 0 or 1, now and whenever the certificate is used, or say that values
         in between can occur. [default: binary for successes, and for costs if both 0 and 1 occur and nothing
         else]

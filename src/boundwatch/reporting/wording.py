@@ -33,6 +33,7 @@ MISREADINGS = (
 """What a certificate, and a verdict that rests on it, are not."""
 _METHODS = {
     "betting": "betting",
+    "tuned": "betting for this level",
     "kl": "inverting the binary relative entropy (kl)",
     "hoeffding": "Hoeffding's inequality",
     "pinsker": "Pinsker's inequality",

@@ -28,6 +28,7 @@ from boundwatch.selftest.claims import (
     interval_test,
     worlds,
 )
+from boundwatch.selftest.clusters import claims_of_clusters
 from boundwatch.selftest.counting import alphas
 from boundwatch.selftest.rounds import claims_of_rounds
 from boundwatch.selftest.worlds import Claim, Levels
@@ -134,6 +135,7 @@ def _claims(
     if certificate.source == "held-out" and not certificate.strata:
         yield from claims_over_labs(certificate, levels)
     yield from claims_of_rounds(certificate, levels)
+    yield from claims_of_clusters(certificate, levels)
     yield from claims_of_comparisons(levels[Verdict.ADVERSE])
 
 
