@@ -49,9 +49,7 @@ def run() -> dict[str, Any]:
     """Measure both databases, MLflow and the pages over many streams."""
     with tempfile.TemporaryDirectory(prefix="boundwatch-bench-") as name:
         folder = Path(name)
-        certificate = folder / "lab.json"
-        costs = (np.random.default_rng(SEED).random(200) < 0.1).astype(float)
-        bw.Certificate.from_held_out(costs, binary=True).save(certificate)
+        certificate = save_lab(folder)
         result: dict[str, Any] = {"seed": SEED, "machine": _machine(), "load_before": os.getloadavg()[0]}
         result["sqlite"] = measure_ingest(str(folder / "load.sqlite"), certificate)
         with postgresql(folder) as url:
@@ -60,6 +58,14 @@ def run() -> dict[str, Any]:
         result["many"] = measure_many(folder, certificate)
         result["load_after"] = os.getloadavg()[0]
         return result
+
+
+def save_lab(folder: Path) -> Path:
+    """Write the certificate of 200 trials, of which about a tenth fail, that streams are bound to."""
+    certificate = folder / "lab.json"
+    costs = (np.random.default_rng(SEED).random(200) < 0.1).astype(float)
+    bw.Certificate.from_held_out(costs, binary=True).save(certificate)
+    return certificate
 
 
 def measure_ingest(database: str, certificate: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """How reports of one stream fare that reach several processes, and what more streams than fit in memory cost.
 
-PostgreSQL, batches of 100 over 100 streams, any stream over any connection ("mixed") or each client with
-streams of its own ("sticky"); then batches over 10,000 and 30,000 streams by one process.
+PostgreSQL, batches of 100 over 100 streams, any stream over any connection; then batches over 10,000 and 30,000 streams by one process.
 """
 
 from __future__ import annotations
@@ -12,10 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import boundwatch as bw
-from benchmarks.serve import SEED, _drive, _Episodes, postgresql, serving
+from benchmarks.serve import SEED, _drive, _Episodes, postgresql, save_lab, serving
 
 WORKERS = 1, 2, 4
 STREAMS = 10_000, 30_000
@@ -27,9 +23,7 @@ def run() -> dict[str, Any]:
     """Measure one, two and four workers, and many streams."""
     with tempfile.TemporaryDirectory(prefix="boundwatch-bench-") as name:
         folder = Path(name)
-        certificate = folder / "lab.json"
-        costs = (np.random.default_rng(SEED).random(200) < 0.1).astype(float)
-        bw.Certificate.from_held_out(costs, binary=True).save(certificate)
+        certificate = save_lab(folder)
         result: dict[str, Any] = {"seed": SEED, "load_before": os.getloadavg()[0], "workers": {}}
         with postgresql(folder) as url:
             for workers in WORKERS:

@@ -2,8 +2,8 @@
 
 inspect-robots 0.60.0 (MIT) and vla-eval 0.8.0 (Apache-2.0), both from PyPI; boundwatch needs neither::
 
-    python -m venv /tmp/harness && /tmp/harness/bin/pip install inspect-robots==0.60.0 vla-eval==0.8.0
-    /tmp/harness/bin/python tools/record_harnesses.py
+    python -m venv harness && harness/bin/pip install inspect-robots==0.60.0 vla-eval==0.8.0
+    harness/bin/python tools/record_harnesses.py
 """
 
 import contextlib

@@ -75,14 +75,15 @@ def matched(policies: Mapping[str, Episodes], pair_by: PairBy) -> dict[str, Epis
     """Return the trials of all policies whose key every policy has, in the order of the first policy."""
     keys = {name: keys_of(name, each, pair_by) for name, each in policies.items()}
     first, *others = keys.values()
-    shared = [key for key in first if all(key in set(each) for each in others)]
+    common = set(first).intersection(*others)
+    shared = [key for key in first if key in common]
     if not shared:
         match(first, others[0], list(keys)[:2])
         raise InvalidCost("no key is shared by all policies", remedy="compare two of them")
     found = {}
     for name, each in policies.items():
         places = {key: place for place, key in enumerate(keys[name])}
-        alone = [key for key in keys[name] if key not in set(shared)]
+        alone = [key for key in keys[name] if key not in common]
         said = f"{len(alone)} trials have no partner and are left out: {_listed(alone)}"
         warnings = (*each.warnings, f"{each.source or name}: {said}") if alone else each.warnings
         found[name] = each.take([places[key] for key in shared], warnings=warnings)
