@@ -1,6 +1,7 @@
 """How reports of one stream fare that reach several processes, and what more streams than fit in memory cost.
 
-PostgreSQL, batches of 100 over 100 streams, any stream over any connection; then batches over 10,000 and 30,000 streams by one process.
+PostgreSQL, batches of 100 over 100 streams, any stream over any connection; then batches over 10,000 and
+30,000 streams by one process.
 """
 
 from __future__ import annotations
