@@ -74,3 +74,4 @@ def test_the_page_shows_the_published_results():
     results = json.loads(report.RESULTS.read_text())["strangers"]
     page = report.PAGE.read_text()
     assert report.filled(page, results) == page
+    assert report.WORLDS.read_text() == report.worlds_table(results)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,9 +52,8 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
         yield f"## Numbers: {EXPERIMENTS[name].TITLE} {{ #{name}-numbers }}\n"
         for title, key in (("Numbers", "numbers"), ("The paper", "paper"), ("What differs", "differs")):
             yield f"**{title}.** {result['caption'][key]}\n"
-        for table in result["tables"]:
-            yield f"*{table['title']}*\n"
-            yield from rows(table["header"], table["rows"])
+        titles = "; ".join(table["title"] for table in result["tables"])
+        yield f"**Tables** ([as JSON](assets/reproduction/{name}.json)): {titles}.\n"
 
 
 def read_claim(content: dict[str, Any]) -> Judged:
@@ -74,6 +74,12 @@ def claims_table(title: str, claims: list[tuple[str, Judged]]) -> Iterator[str]:
         lines.append([one.claim.paper, one.claim.ours + why, *cells, f"[{name}](#{name})"])
     heads = [f"holds? ({LABELS[kind]})" if kind in LABELS else "holds?" for kind in kinds]
     yield from rows([title, "what we found", *heads, "figure"], lines)
+
+
+def tables(result: dict[str, Any]) -> str:
+    """Return the tables of a figure, one row per line."""
+    text = json.dumps(result["tables"], ensure_ascii=False, indent=1)
+    return re.sub(r"\[\n\s+(\"[^\[\]{}]*?)\n\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text) + "\n"
 
 
 def rows(header: list[str], lines: list[list[str]]) -> Iterator[str]:
@@ -99,6 +105,7 @@ def main(folder: Path, run: str, target: Path = PAGE) -> None:
             Image.open(folder / name / "figure.png").convert("RGB").quantize(128, dither=Image.Dither.NONE)
         )
         picture.save(FIGURES / f"{name}.png", optimize=True)
+        (FIGURES / f"{name}.json").write_text(tables(found[name]), encoding="utf-8")
     target.write_text("\n".join(page(found, run)), encoding="utf-8")
 
 

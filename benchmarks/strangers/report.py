@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 from collections.abc import Callable
@@ -16,6 +18,7 @@ from boundwatch._support.files import one_page, write_text
 OURS = "boundwatch"
 ROOT = Path(__file__).parents[2]
 PAGE, FIGURE = ROOT / "docs" / "strangers.md", ROOT / "docs" / "assets" / "strangers.png"
+WORLDS = FIGURE.with_name("strangers-worlds.csv")
 RESULTS = ROOT / "benchmarks" / "results.json"
 NO_BREAK = "\N{NO-BREAK SPACE}"
 STANDARD_ERRORS = 3.0  # a world hurts if its failure rate is so far above the usual one
@@ -147,37 +150,30 @@ def tasks_table(results: dict[str, Any]) -> str:
 
 
 def worlds_table(results: dict[str, Any]) -> str:
-    """Return every world's numbers for the largest reference: trials, or shares where nothing got worse."""
+    """Return every world's numbers as CSV, for the largest reference: trials, or shares where nothing got worse."""
     names = list(results["tasks"][0]["detectors"])
     size = str(max(results["references"]))
-    lines = [
-        "| task | world | failures | " + " | ".join(names) + " |",
-        "|---|---|---|" + "---|" * len(names),
-    ]
+    lines = [["task", "world", "failures", *names]]
     for task in results["tasks"]:
         for world, about in task["worlds"].items():
             found = kind(task, world)
             mark = {"unexpected": " (not as chosen)"}.get(found, "")
-            entries = []
-            for name in names:
-                cell = task["detectors"][name][size]["worlds"][world]
-                if found in (USUAL.name, "harmless"):
-                    entries.append(f"{100 * cell['found']:.0f} %")
-                else:
-                    entries.append(f"{cell['trials']:.0f} ± {cell['error']:.0f}")
-            lines.append(
-                f"| {task['task']} | {world}{mark} | {100 * about['failure_rate']:.1f} % | "
-                + " | ".join(entries)
-                + " |"
-            )
-    return "\n".join(lines)
+            cells = [task["detectors"][name][size]["worlds"][world] for name in names]
+            harmless = found in (USUAL.name, "harmless")
+            entries = [
+                f"{100 * cell['found']:.0f} %" if harmless else f"{cell['trials']:.0f} ± {cell['error']:.0f}"
+                for cell in cells
+            ]
+            lines.append([task["task"], f"{world}{mark}", f"{100 * about['failure_rate']:.1f} %", *entries])
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
 
 
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "losses": losses,
     "detectors": headline,
     "tasks": tasks_table,
-    "worlds": worlds_table,
 }
 
 
@@ -248,6 +244,7 @@ def write(results: dict[str, Any], folder: Path) -> Path:
     draw(results, folder / "strangers.png")
     page = folder / "strangers.md"
     write_text(page, "\n\n".join(make(results) for make in PARTS.values()) + "\n")
+    write_text(folder / WORLDS.name, worlds_table(results))
     return page
 
 
@@ -256,4 +253,5 @@ def publish(results: dict[str, Any]) -> None:
     everything = json.loads(RESULTS.read_text()) | {"strangers": results}
     RESULTS.write_text(json.dumps(everything, indent=1, allow_nan=False) + "\n")
     PAGE.write_text(filled(PAGE.read_text(), results))
+    write_text(WORLDS, worlds_table(results))
     draw(results, FIGURE)
