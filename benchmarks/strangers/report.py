@@ -150,7 +150,7 @@ def tasks_table(results: dict[str, Any]) -> str:
 
 
 def worlds_table(results: dict[str, Any]) -> str:
-    """Return every world's numbers as CSV, for the largest reference: trials, or shares where nothing got worse."""
+    """Return every world as CSV, for the largest reference: trials, or shares where nothing got worse."""
     names = list(results["tasks"][0]["detectors"])
     size = str(max(results["references"]))
     lines = [["task", "world", "failures", *names]]
