@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from boundwatch.bounds.rate_difference import rate_difference_p_value
 from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
 
 COSTS = {"pick": [0, 0, 1, 0] * 25, "place": [0, 1] * 50, "pour": [0, 0, 0, 0, 1] * 20}
@@ -90,7 +91,6 @@ def test_fewer_tasks_are_corrected_for_their_own_number(family):
         ({"control": "bonferroni"}, "control = 'bonferroni' is unknown; choose one of holm, e-bh"),
         ({"control": "e-bh", "tail": "kl"}, "tail = 'kl' does not go with control = 'e-bh'"),
         ({"tail": "magic"}, "tail = 'magic' is unknown"),
-        ({"tail": "joint"}, "tail = 'joint' does not go with a family, .*; leave it out"),
     ],
 )
 def test_settings_that_do_not_fit(family, settings, fault):
@@ -98,6 +98,21 @@ def test_settings_that_do_not_fit(family, settings, fault):
         bw.FamilyTest(family, **settings)
     with pytest.raises(InvalidLevel, match="alpha_adverse = 0 is outside"):
         bw.FamilyTest(family, alpha_adverse=0)
+
+
+def test_a_family_is_judged_jointly_only_if_every_certificate_keeps_its_costs(family):
+    promised = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
+    mixed = bw.CertificateFamily({"pick": family["pick"], "sold": promised})
+    with pytest.raises(InvalidSetting, match=r"'joint' needs held-out costs, but .* from external"):
+        bw.FamilyTest(mixed, tail="joint")
+    found = bw.FamilyTest(mixed).decide({"pick": [1] * 8, "sold": [1] * 8})
+    assert [found.tasks[task].tail for task in mixed] == ["joint", "exact"]
+    assert found.false_positive_rate == pytest.approx(0.05 + 0.005 + 0.01)
+    p_values = rate_difference_p_value(100, 25, 8, 8), 0.2**8
+    assert [found.tasks[task].p_adverse for task in mixed] == pytest.approx(p_values)
+    doubtful = bw.CertificateFamily.from_held_out(COSTS, delta=0.98, binary=True)
+    certain = bw.FamilyTest(doubtful, alpha_adverse=0.6).decide({task: [1] * 5 for task in doubtful})
+    assert {each.tail for each in certain.tasks.values()} == {"exact"}, "totals of 1 and more promise nothing"
 
 
 def test_costs_that_do_not_fit(family):

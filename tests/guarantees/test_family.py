@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from bisect import bisect_left
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import boundwatch as bw
 from boundwatch.bounds.multiple import e_bh, holm
 from rates import FALSE_FAIL, assert_rate_at_most, min_trials
 
-ALPHA = 0.05
+ALPHA, ADVERSE = 0.05, bw.Verdict.ADVERSE
 
 
 def p_value_draws(rng, trials, shifted, *, tasks=10, n=40, bound=0.3, copula=False):
@@ -117,7 +118,7 @@ def test_all_limits_of_a_family_hold_together():
 
 def verdicts_by_count(family, n, alpha):
     """Is any task ADVERSE, is any BENIGN, for each number of failures in n new scenes that all tasks meet?"""
-    test = bw.FamilyTest(family, alpha_adverse=alpha, alpha_benign=alpha)
+    test = bw.FamilyTest(family, alpha_adverse=alpha, alpha_benign=alpha, tail="exact")
     findings = [test.decide(dict.fromkeys(family, 1.0 * (np.arange(n) < k))) for k in range(n + 1)]
     sides = (bw.Verdict.ADVERSE, bw.Verdict.BENIGN)
     return np.array([[bool(each.called(side)) for each in findings] for side in sides]), findings[0]
@@ -153,18 +154,89 @@ def test_the_total_holds_over_the_draw_of_certificates_and_new_costs(split):
         assert unchanged.max(axis=1).min() > alpha + delta / 2 + 0.02
 
 
+@pytest.mark.parametrize("kind", ["apart", "shared", "mixed"])
+def test_judged_jointly_the_total_holds_over_the_draw_of_everything(kind):
+    """Two tasks, all outcomes of lab and new trials: each with a lab, with one lab, one with bounds only."""
+    m, n, alpha, delta, bound = 7, 6, 0.15, 0.06, 0.3
+    totals = alpha + delta / 2
+    binary = functools.partial(bw.Certificate.from_held_out, binary=True)
+    called = np.zeros((2, m + 1, n + 1, m + 1, n + 1, 2), dtype=bool)  # without and with Holm
+    for labs in itertools.product(range(m + 1), repeat=2):
+        each = delta if kind == "shared" else delta / 2
+        own = [binary(1.0 * (np.arange(m) < k), each) for k in labs]
+        promised = bw.Certificate.from_bounds(lower=bound, upper=bound, delta=delta / 4, binary=True)
+        second = {"apart": own[1], "shared": own[0], "mixed": promised}[kind]
+        test = bw.FamilyTest(bw.CertificateFamily({"a": own[0], "b": second}), alpha_adverse=alpha)
+        for news in itertools.product(range(n + 1), repeat=2):
+            rows = {task: 1.0 * (np.arange(n) < k) for task, k in zip("ab", news, strict=True)}
+            found = test.decide(rows)
+            assert found.false_positive_rate == pytest.approx(totals)
+            place = labs[0], news[0], labs[1], news[1]
+            called[1][place] = [one.verdict == "adverse" for one in found.tasks.values()]
+            level = totals - (delta / 4 if kind == "mixed" else 0)
+            called[0][place] = [one.p_adverse <= level for one in found.tasks.values()]
+
+    def rate(wrong, first, lab, new):
+        """Return P[wrong] if the first task's rate is `first` in both worlds, and the second's is given."""
+        of_lab = [binom.pmf(np.arange(m + 1), m, mean) for mean in (first, lab)]
+        of_new = [binom.pmf(np.arange(n + 1), n, mean) for mean in (first, new)]
+        if kind == "shared":
+            return of_lab[0] @ np.einsum("aiaj,i,j->a", wrong, *of_new)
+        return np.einsum("aibj,a,i,b,j->", wrong, of_lab[0], of_new[0], of_lab[1], of_new[1])
+
+    grid = np.linspace(0, 1, 21)
+    if kind == "mixed":
+        same = [(first, 0.5, bound) for first in grid]
+    elif kind == "shared":
+        same = [(first, first, first) for first in grid]
+    else:
+        same = [(first, second, second) for first in grid for second in grid]
+    either = [called[i].any(axis=-1) for i in (0, 1)]
+    worst = max(rate(either[1], *rates) for rates in same)
+    assert 0.5 * totals < worst <= totals
+    assert max(rate(called[1][..., 0], first, 0.2, 0.95) for first in grid) <= totals  # Holm's second step
+    assert rate(called[1][..., 1], 0.05, 0.05, 0.9) > 0.9
+    # The negative control: every task at the whole level.
+    assert max(rate(either[0], *rates) for rates in same) > totals + 0.02
+
+
+@pytest.mark.parametrize(
+    ("tasks", "lab", "new", "rates", "by_limits", "at_least"),
+    [(4, 20, 20, (0.2, 0.6), 0.065, 0.62), (10, 50, 40, (0.1, 0.4), 0.147, 0.75)],
+)
+def test_a_task_that_got_worse_is_found(tasks, lab, new, rates, by_limits, at_least):
+    """Exact; the other tasks take nothing but the level from it, so Holm's first step is a lower bound."""
+    chance = binom.pmf(np.arange(lab + 1), lab, rates[0])
+    found = {None: 0.0, "exact": 0.0}
+    for failures in range(lab + 1):
+        costs = dict.fromkeys(map(str, range(tasks)), 1.0 * (np.arange(lab) < failures))
+        family = bw.CertificateFamily.from_held_out(costs, binary=True)
+        for tail in found:
+            test = bw.FamilyTest(family, tail=tail)
+            # All other tasks do as well as they can, and so have the largest p-values.
+            rest = dict.fromkeys(list(family)[1:], np.zeros(new))
+            fewest = bisect_left(
+                range(new + 1),
+                True,
+                key=lambda k: bool(test.decide({"0": 1.0 * (np.arange(new) < k), **rest}).called(ADVERSE)),
+            )
+            found[tail] += chance[failures] * binom.sf(fewest - 1, new, rates[1])
+    assert found["exact"] == pytest.approx(by_limits, abs=0.001)
+    assert found[None] >= at_least
+
+
 def test_given_certificates_that_hold_the_level_is_alpha():
     """Two tasks with new episodes apart, by exact enumeration; without the correction the level breaks."""
     m, n = 40, 12
     costs = {"first": 1.0 * (np.arange(m) < 4), "second": 1.0 * (np.arange(m) < 12)}
     family = bw.CertificateFamily.from_held_out(costs, 0.1, binary=True)
-    test = bw.FamilyTest(family, alpha_adverse=ALPHA)
+    test = bw.FamilyTest(family, alpha_adverse=ALPHA, tail="exact")
     rows = (np.arange(n) < np.arange(n + 1)[:, None]).astype(float)
     called = np.array(
         [[test.decide({"first": a, "second": b}).verdict == "adverse" for b in rows] for a in rows]
     )
     alone = [
-        bw.HypothesisTest(each, alpha_adverse=ALPHA).decide_many(rows).verdict == "adverse"
+        bw.HypothesisTest(each, alpha_adverse=ALPHA, tail="exact").decide_many(rows).verdict == "adverse"
         for each in family.values()
     ]
 

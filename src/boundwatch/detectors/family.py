@@ -19,8 +19,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import LOOK_LEVEL, Finding, TailName, Verdict, new_costs
 from boundwatch.detectors.evidence import bounded_exp
-from boundwatch.detectors.fixed_sample import TAILS, TailJudge
-from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.detectors.fixed_sample import TAILS, JointJudge, Judge, TailJudge, choose_tail
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch
 
 Control = Literal["holm", "e-bh"]
@@ -37,10 +36,10 @@ _OF_ALL = ("false_positive_rate", "false_negative_rate", "detector", "tail")
 class TaskFinding(Finding):
     """What a `FamilyTest` found for one task; the verdict takes all other tasks into account.
 
-    The p-values are its own, not corrected, and valid while the certificate's limit of that side holds; with
-    e-BH whenever they are read. E-values there are with e-BH, at the times that `FamilyTest` names. The
-    limits on the shift hold for all tasks at once, the rates are those of the family, and `no_worse` takes
-    all other tasks into account.
+    The p-values are its own, not corrected, and valid over the joint draw if its `tail` is ``"joint"``, else
+    while the certificate's limit of that side holds; with e-BH whenever they are read. E-values there are
+    with e-BH, at the times that `FamilyTest` names. The limits on the shift hold for all tasks at once, the
+    rates are those of the family, and `no_worse` takes all other tasks into account.
 
     Attributes
     ----------
@@ -48,7 +47,8 @@ class TaskFinding(Finding):
         Its name.
     adjusted_adverse, adjusted_benign
         The smallest level of the family at which it would be called ADVERSE or BENIGN: Holm's adjusted
-        p-values, or the smallest false discovery rate. The verdict compares these with the levels.
+        p-values, or the smallest false discovery rate. The verdict compares these with the levels; with Holm
+        the deltas of certificates that are judged jointly are part of the level.
     """
 
     task: str
@@ -149,8 +149,8 @@ class FamilyTest:
     control
         ``"holm"``, or ``"e-bh"``, which lets you decide later when to stop.
     tail
-        With ``"holm"``, as in `HypothesisTest` but not ``"joint"``; left out, ``"exact"`` for binary, else
-        ``"betting"``.
+        With ``"holm"``, as in `HypothesisTest`: left out, tasks are judged jointly with the costs behind
+        their certificates where those have them.
     margin
         How much worse is acceptable for every task, in expected cost; a finding's `no_worse` says whether it
         is shown that its cost did not rise by more.
@@ -190,12 +190,8 @@ class FamilyTest:
         if self.control == "e-bh":
             problem = "does not go with control = 'e-bh'"
             raise InvalidSetting(problem, name="tail", value=self.tail, remedy="leave it out")
-        check_choice(self.tail, "tail", get_args(TailName))
-        if self.tail == "joint":
-            problem = "does not go with a family, which is judged by its limits"
-            raise InvalidSetting(problem, name="tail", value=self.tail, remedy="leave it out")
         for certificate in self.family.values():
-            HypothesisTest(certificate, tail=self.tail)
+            choose_tail(self.tail, certificate)
 
     def __str__(self) -> str:
         levels = f"{self.alpha_adverse:g} (ADVERSE) and {self.alpha_benign:g} (BENIGN)"
@@ -216,10 +212,11 @@ class FamilyTest:
         if not costs:
             raise InvalidCost("costs is empty; at least one task needs new episodes")
         judged = self.family.only(task for task in self.family if task in costs)
+        tails, levels = self._tails(judged)
         raw = self._evidence(judged, costs)
         shown: list[bool | None] = [None] * len(raw)
         if self.margin is not None:
-            shown = (self._adjust(raw, "margin") <= self.alpha_benign).tolist()
+            shown = (self._adjust(raw, "margin") <= levels[1]).tolist()
         adverse, benign = (self._adjust(raw, side).tolist() for side in ("adverse", "benign"))
         totals: dict[str, Any] = {
             "false_positive_rate": min(self.alpha_adverse + judged.delta_upper, 1.0),
@@ -229,11 +226,11 @@ class FamilyTest:
             fields["task"]: TaskFinding(
                 **{name: value for name, value in fields.items() if not name.endswith("_margin")},
                 **totals,
-                verdict=self._verdict(adverse[row], benign[row]),
+                verdict=_verdict(adverse[row] <= levels[0], benign[row] <= levels[1]),
                 adjusted_adverse=adverse[row],
                 adjusted_benign=benign[row],
                 detector=self.name,
-                tail="mixture" if self.control == "e-bh" else self._tail(judged[fields["task"]]),
+                tail=tails.get(fields["task"], "mixture"),
                 margin=self.margin,
                 no_worse=shown[row],
             )
@@ -250,7 +247,7 @@ class FamilyTest:
         )
 
     def could_alarm(self, sizes: Mapping[str, int]) -> dict[str, bool]:
-        """Return whether failures throughout would be ADVERSE for each task if it were the only one.
+        """Return whether failures throughout would be ADVERSE for each task, if all others were ADVERSE, too.
 
         Parameters
         ----------
@@ -260,10 +257,11 @@ class FamilyTest:
         Examples
         --------
         >>> family = CertificateFamily.from_held_out({"pick": [0, 0, 0, 1] * 50}, binary=True)
-        >>> FamilyTest(family).could_alarm({"pick": 2}), FamilyTest(family).could_alarm({"pick": 3})
+        >>> FamilyTest(family).could_alarm({"pick": 1}), FamilyTest(family).could_alarm({"pick": 2})
         ({'pick': False}, {'pick': True})
         """
         judged = self.family.only(sizes)
+        level = self._tails(judged)[1][0]
         worst = {task: np.ones(n) for task, n in sizes.items()}
         if self.control == "e-bh":
             found = {
@@ -271,9 +269,9 @@ class FamilyTest:
             }
         else:
             found = {}
-            for tasks, judge, rows in self._alike(judged, worst):
+            for tasks, judge, rows in self._judges(judged, worst):
                 found |= zip(tasks, judge.p_values(rows)[0].tolist(), strict=True)
-        return {task: found[task] <= self.alpha_adverse for task in sizes}
+        return {task: found[task] <= level for task in sizes}
 
     def _evidence(self, judged: CertificateFamily, costs: Mapping[str, ArrayLike]) -> list[dict[str, Any]]:
         """Return what each task shows by itself; its limits get a share of the levels (Bonferroni)."""
@@ -290,7 +288,7 @@ class FamilyTest:
                 found[task] = _anytime_evidence(certificate, values[task], *levels, self.margin)
         else:
             names = ["p_adverse", "p_benign", "shift_lower", "shift_upper", "p_margin"]
-            for tasks, judge, rows in self._alike(judged, values):
+            for tasks, judge, rows in self._judges(judged, values):
                 columns = [*judge.p_values(rows), judge.shift_lower(rows), judge.shift_upper(rows)]
                 columns += [] if self.margin is None else [judge.p_margin(rows, self.margin)]
                 numbers = zip(*(column.tolist() for column in columns), strict=True)
@@ -300,23 +298,43 @@ class FamilyTest:
             found[task] |= {"task": task, **same}
         return [found[task] for task in values]
 
-    def _alike(
+    def _judges(
         self, judged: CertificateFamily, values: Mapping[str, Array]
-    ) -> Iterator[tuple[list[str], TailJudge, Array]]:
-        """Yield tasks with one tail and equally many costs, what judges them, and their costs as rows."""
+    ) -> Iterator[tuple[list[str], Judge, Array]]:
+        """Yield tasks, what judges them, and their costs as rows; by limits, equally many at once."""
+        tails, (adverse, benign) = self._tails(judged)
+        shares = adverse / len(judged), benign / len(judged)
         alike: dict[tuple[TailName, int], list[str]] = {}
         for task, each in values.items():
-            alike.setdefault((self._tail(judged[task]), each.size), []).append(task)
-        levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
+            if tails[task] == "joint":
+                yield [task], JointJudge(judged[task], shares), each[None]
+            else:
+                alike.setdefault((tails[task], each.size), []).append(task)
         for (tail, _), tasks in alike.items():
-            # Against the limits of each certificate: they hold for all tasks at once, and pay their delta
-            # once.
             lower, upper = (np.array([getattr(judged[task], side) for task in tasks]) for side in _LIMITS)
-            judge = TailJudge(lower, upper, levels, TAILS[tail])
+            judge = TailJudge(lower, upper, shares, TAILS[tail])
             yield tasks, judge, np.stack([values[task] for task in tasks])
 
-    def _tail(self, certificate: Certificate) -> TailName:
-        return self.tail or ("exact" if certificate.binary else "betting")
+    def _tails(self, judged: CertificateFamily) -> tuple[dict[str, TailName], tuple[float, float]]:
+        """Return how Holm weighs each task, and what may be spent on all of them.
+
+        That is the levels and the deltas of certificates that are judged jointly, each once. The limits of
+        the others fail with their delta, which comes on top.
+        """
+        levels = self.alpha_adverse, self.alpha_benign
+        if self.control == "e-bh":
+            return {}, levels
+        tails = {task: choose_tail(self.tail, certificate) for task, certificate in judged.items()}
+        joint = [task for task, tail in tails.items() if tail == "joint"]
+        if not joint:
+            return tails, levels
+        spent = judged.only(joint)
+        totals = levels[0] + spent.delta_upper, levels[1] + spent.delta_lower
+        if max(totals) < 1:
+            return tails, totals
+        for task in joint:
+            tails[task] = "exact" if judged[task].binary else "betting"
+        return tails, levels
 
     def _adjust(self, raw: list[dict[str, Any]], side: str) -> Array:
         if self.control == "holm":
@@ -324,10 +342,9 @@ class FamilyTest:
         with np.errstate(divide="ignore"):  # an e-value too small for a float is no evidence
             return e_bh(np.log([fields[f"e_{side}"] for fields in raw]))
 
-    def _verdict(self, adverse: float, benign: float) -> Verdict:
-        if adverse <= self.alpha_adverse:
-            return Verdict.ADVERSE
-        return Verdict.BENIGN if benign <= self.alpha_benign else Verdict.WITHIN
+
+def _verdict(adverse: bool, benign: bool) -> Verdict:
+    return Verdict.ADVERSE if adverse else Verdict.BENIGN if benign else Verdict.WITHIN
 
 
 def _wealth(certificate: Certificate, costs: Array) -> tuple[list[float], list[float]]:

@@ -88,10 +88,6 @@ class TailJudge:
         """Return upper limits on the new mean less the certified lower limit."""
         return 1 - self.bound.lower(1 - costs, self.levels[1]) - self.lower
 
-    def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
-        """Return where "the mean is the lower limit plus the margin, or more" is refuted."""
-        return np.asarray(self.p_margin(costs, margin) <= self.levels[1])
-
     def p_margin(self, costs: Array, margin: float) -> Array:
         """Return the p-values of "the mean is the lower limit plus the margin, or more"."""
         rest = 1 - self.lower - margin
@@ -118,11 +114,9 @@ class JointJudge:
         """Return upper limits over the joint draw."""
         return -self._difference_lower(1, 1 - costs)
 
-    def no_worse(self, costs: Array, margin: float) -> NDArray[np.bool_]:
-        """Return where "the cost rose by the margin or more" is refuted, over the joint draw."""
-        if self.certificate.binary:
-            return np.asarray(self._p_values(1, 1 - costs, -margin) <= self.levels[1])
-        return np.asarray(self._evidence(1, 1 - costs, -margin) >= np.log(1 / self.levels[1]))
+    def p_margin(self, costs: Array, margin: float) -> Array:
+        """Return the p-values of "the cost rose by the margin or more", over the joint draw."""
+        return self._p_values(1, 1 - costs, -margin)
 
     @cached_property
     def _sides(self) -> list[JointSide]:
@@ -206,7 +200,9 @@ class Findings:
     @cached_property
     def no_worse(self) -> NDArray[np.bool_] | None:
         """Where it is shown that the cost rose by no more than the margin; None without a margin."""
-        return None if self.margin is None else self._judge.no_worse(self._costs, self.margin)
+        if self.margin is None:
+            return None
+        return np.asarray(self._judge.p_margin(self._costs, self.margin) <= self._judge.levels[1])
 
 
 @dataclass(frozen=True)
@@ -240,7 +236,7 @@ class FixedSampleDetector(ABC):
     @cached_property
     def tail_name(self) -> TailName:
         """The tail in use, asked for or chosen."""
-        return _choose_tail(self.tail, self.certificate)
+        return choose_tail(self.tail, self.certificate)
 
     @property
     @abstractmethod
@@ -336,7 +332,7 @@ class FixedSampleDetector(ABC):
         )
 
 
-def _choose_tail(tail: TailName | None, certificate: Certificate) -> TailName:
+def choose_tail(tail: TailName | None, certificate: Certificate) -> TailName:
     """Return the tail asked for, or the one with the most power on average (measured in docs/anytime.md)."""
     is_joint = reference_of(certificate) is not None
     if tail is None:

@@ -14,7 +14,8 @@ from boundwatch.reporting import wording
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The heads of a table, and its rows; the last column is the task."""
 _MEANING = {
-    "holm": "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below.",
+    "holm": "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below, "
+    "which includes the delta of certificates that keep their costs.",
     "e-bh": "adverse and benign are the smallest false discovery rates at which e-BH lists the task.",
 }
 _LOOKS = {
