@@ -55,6 +55,8 @@ def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path
 def test_examples_in_help_run(run, folder):
     """Paste every example into a shell, over files of the names that it uses."""
     (folder / "new.csv").write_text((folder / "worse.csv").read_text())
+    (folder / "certificates").mkdir()
+    (folder / "certificates" / "act.json").write_text((folder / "certificate.json").read_text())
     import pyarrow
     import pyarrow.parquet
 

@@ -162,7 +162,9 @@ def _is_ours(path: Path) -> bool:
         except (ValueError, RecursionError):
             return False
         return "schema_version" in content or "kind" in content
-    drawn = head.startswith((b"\x89PNG", b"%PDF", b"<?xml", b"<!DOCTYPE html>"))
+    drawn = head.startswith(
+        (b"\x89PNG", b"%PDF", b"<?xml", b"<!DOCTYPE html>", b"<!-- Written", b"# Written")
+    )
     return drawn and b"boundwatch" in path.read_bytes()
 
 

@@ -16,6 +16,7 @@ from boundwatch.cli import show as show
 from boundwatch.cli import check as check
 from boundwatch.cli import compare as compare
 from boundwatch.cli import report as report
+from boundwatch.cli import card as card
 from boundwatch.cli import watch as watch
 from boundwatch.cli import scenes as scenes
 from boundwatch.cli import serve as serve

@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import typer
+
+from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import load
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
 from boundwatch.cli.options import refuse
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.errors import CertificateError, Place
+from boundwatch.reporting import card
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")
@@ -21,6 +25,7 @@ def verify(
     *,
     costs: str | None = None,
     policy_file: Path | None = None,
+    badge: Path | None = None,
     by: str | None = None,
     key: Path | None = None,
     reading: Reading,
@@ -35,6 +40,7 @@ def verify(
     -------
     costs COSTS: The costs that it was made from, in their order; - reads standard input.
     policy_file FILE: The policy's file; its SHA-256 is compared.
+    badge FILE: Badge that `boundwatch card` wrote; its words are compared with the certificate.
     """
     if costs is None:
         reading.refuse_without_costs(by=by)
@@ -53,6 +59,8 @@ def verify(
         checks = loaded.verify(None if own is None else own[""], policy=policy_file)
     else:
         checks = loaded.verify(own, policy=policy_file)
+    if badge is not None:
+        checks.append(_compare_badge(badge, loaded))
     if key is not None:
         checks = [Check("signature", True, f"by the holder of {key}"), *checks]
     if as_json:
@@ -68,3 +76,15 @@ def verify(
             where=Place(str(certificate)),
             remedy="give what it was made from, or certify again",
         )
+
+
+def _compare_badge(path: Path, certificate: Certificate | CertificateFamily) -> Check:
+    if not isinstance(certificate, Certificate):
+        raise typer.BadParameter(
+            "--badge goes with one certificate; `show --task NAME -o FILE` takes one out"
+        )
+    same = files.read_bytes(path).decode("utf-8", "replace") == card.badge(certificate)
+    said = card.badge_text(certificate)
+    return Check(
+        "badge", same, said if same else f"it is not the badge of this certificate, which says: {said}"
+    )
