@@ -21,7 +21,7 @@ def test_a_stratum_keeps_its_costs_in_order(costs, binary):
 
 
 def test_strata_are_shares_of_one_mean():
-    good = (Stratum("mug", 0.25, 2, 0.5), Stratum("bowl", 0.75, 2, 1.0))
+    good = (Stratum("mug", 0.25, 2, 0.5, "01"), Stratum("bowl", 0.75, 2, 1.0, "11"))
     check_strata(good)
     assert mean_over(good) == 0.875
     with pytest.raises(SchemaMismatch, match="twice"):

@@ -72,6 +72,11 @@ def one_page(content: object, newline: str = "\n") -> str:
     return _encode(content)
 
 
+def canonical(content: object) -> bytes:
+    """Return a value as JSON that equal values have in common, to be hashed or signed."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
 def write_text(path: AnyPath, text: str) -> None:
     """Write UTF-8 text, whole or not at all; see `write_bytes`."""
     write_bytes(path, text.encode("utf-8", "backslashreplace"))  # half a pair of surrogates has no bytes

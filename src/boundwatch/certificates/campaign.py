@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch._support.notebook import InTable
@@ -15,13 +14,17 @@ from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.drafting import PLAIN, fields_of, split_delta
-from boundwatch.certificates.strata import Rounds, Stratum, mean_over, refuse_unknown
+from boundwatch.certificates.strata import Rounds, mean_over, refuse_unknown
 from boundwatch.episodes.design import Design, check_weights
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal, SchemaMismatch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+_LEVELS = ("delta", "delta_upper", "delta_lower")
+_ALONE = {"": 1.0}  # without strata, all trials are of one task
 
 
 @dataclass(frozen=True)
@@ -93,34 +96,28 @@ class Campaign(InTable):
         delta_lower: float | None = None,
         strata: Iterable[str] | Mapping[str, float] | None = None,
     ) -> None:
-        self.delta, self.delta_upper, self.delta_lower = split_delta(
-            "held-out", delta, delta_upper, delta_lower
-        )
+        deltas = split_delta("held-out", delta, delta_upper, delta_lower)
+        self.delta, self.delta_upper, self.delta_lower = deltas
         self.binary = check_flag(binary, "binary")
-        self._costs: list[float] = []
-        self._rounds = None if strata is None else Rounds(_weights(strata))
+        self.strata = None if strata is None else _weights(strata)
+        """The tasks whose mean is meant, with their weights; None if there are none."""
+        self._rounds = Rounds(_ALONE if self.strata is None else self.strata)
         self._limits: tuple[float, float] | None = (0.0, 1.0)
 
     @property
     def n(self) -> int:
         """How many trials there were; of several tasks, how many are in complete rounds."""
-        return len(self._costs) if self._rounds is None else self.rounds * len(self._rounds.costs)
-
-    @property
-    def strata(self) -> dict[str, float] | None:
-        """The tasks whose mean is meant, with their weights; None if there are none."""
-        return None if self._rounds is None else dict(self._rounds.weights)
+        return self.rounds * len(self._rounds.costs)
 
     @property
     def rounds(self) -> int:
         """How many rounds are complete; without strata each trial is one."""
-        return len(self._costs) if self._rounds is None else self._rounds.complete
+        return self._rounds.complete
 
     @property
     def waiting(self) -> dict[str, int]:
         """How many trials of each task complete no round yet; the others are not named."""
-        found = {} if self._rounds is None else self._rounds.waiting
-        return {name: number for name, number in found.items() if number}
+        return {name: number for name, number in self._rounds.waiting.items() if number}
 
     @property
     def lower(self) -> float:
@@ -140,15 +137,12 @@ class Campaign(InTable):
     @property
     def failures(self) -> int | None:
         """How many of the `n` trials failed, if costs are 0 or 1."""
-        costs = self._costs if self._rounds is None else self._rounds.array().ravel()
-        return round(sum(costs)) if self.binary else None
+        return round(self._rounds.array().sum()) if self.binary else None
 
     @property
     def mean_cost(self) -> float | None:
         """The mean of the costs so far, over tasks by weight; None before the first trial or round."""
-        if not self.n:
-            return None
-        return float(np.mean(self._costs)) if self._rounds is None else mean_over(self._strata())
+        return mean_over(self._rounds.strata(binary=self.binary)) if self.n else None
 
     def update(self, cost: float, stratum: str | None = None) -> Campaign:
         """Count one more trial; returns the campaign itself.
@@ -173,24 +167,21 @@ class Campaign(InTable):
             The task of each, if there are several. `Episodes` bring their own.
         """
         values = check_costs(costs, binary=self.binary).tolist()
-        if strata is None and self._rounds is not None:
+        if strata is None and self.strata is not None:
             keys = getattr(costs, "keys", None)
             strata = keys.get("strata") if isinstance(keys, Mapping) else None
-        if (strata is None) != (self._rounds is None):
+        if (strata is None) != (self.strata is None):
             problem = "goes with a campaign that was made with strata"
-            if self._rounds is not None:
+            if self.strata is not None:
                 problem = "is missing: the campaign is about the mean over tasks"
-            raise InvalidSetting(
-                problem, name="stratum", remedy=("give both, or neither, ", Argument("strata"))
-            )
+            remedy = ("give both, or neither, ", Argument("strata"))
+            raise InvalidSetting(problem, name="stratum", remedy=remedy)
+        names = [*_ALONE] * len(values) if strata is None else strata
+        for name in names:
+            refuse_unknown(name, self._rounds.costs)
         before = self.n
-        if self._rounds is None or strata is None:
-            self._costs += values
-        else:
-            for name in strata:
-                refuse_unknown(name, self._rounds.costs)
-            for cost, name in zip(values, strata, strict=True):
-                self._rounds.add(cost, name)
+        for cost, name in zip(values, names, strict=True):
+            self._rounds.add(cost, name)
         if self.n > before:
             self._limits = None
         return self
@@ -213,40 +204,21 @@ class Campaign(InTable):
             How trials relate to each other, to be kept.
         """
         if not self.n:
-            what = "trial has been counted" if self._rounds is None else "round is complete"
+            what = "trial has been counted" if self.strata is None else "round is complete"
             raise InvalidCost(f"no {what}; call update(cost) first")
-        fields = fields_of(
-            "held-out",
-            self._costs if self._rounds is None else self._rounds.array().ravel(),
-            (self.delta, self.delta_upper, self.delta_lower),
-            binary=self.binary,
-            seed=seed,
-            policy=policy,
-            method="anytime" if self._rounds is None else "rounds",
-            measure=measure,
-            design=design or PLAIN,
-        )
-        if self._rounds is not None:
-            fields |= {"strata": self._strata(), "mean_cost": self.mean_cost, "record": None}
+        given: dict[str, Any] = {"binary": self.binary, "seed": seed, "policy": policy, "measure": measure}
+        given |= {"design": design or PLAIN, "method": "anytime" if self.strata is None else "rounds"}
+        deltas = self.delta, self.delta_upper, self.delta_lower
+        fields = fields_of("held-out", self._rounds.array().ravel(), deltas, **given)
+        if self.strata is not None:
+            strata = self._rounds.strata(binary=self.binary)
+            fields |= {"strata": strata, "mean_cost": mean_over(strata), "record": None}
         return Certificate._of(fields)
-
-    def _strata(self) -> tuple[Stratum, ...]:
-        return () if self._rounds is None else self._rounds.strata(binary=self.binary)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known as plain JSON values."""
-        names: tuple[str, ...] = (
-            "n",
-            "mean_cost",
-            "lower",
-            "upper",
-            "width",
-            "delta",
-            "delta_upper",
-            "delta_lower",
-            "binary",
-        )
-        names += ("rounds", "waiting", "strata") if self._rounds is not None else ()
+        names = ["n", "mean_cost", "lower", "upper", "width", *_LEVELS, "binary"]
+        names += [] if self.strata is None else ["rounds", "waiting", "strata"]
         return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> dict[str, Any]:
@@ -259,10 +231,10 @@ class Campaign(InTable):
         True
         """
         levels = {"delta_upper": self.delta_upper, "delta_lower": self.delta_lower}
-        kept: dict[str, Any] = {"costs": list(self._costs)}
-        if self._rounds is not None:
-            costs = {name: list(each) for name, each in self._rounds.costs.items()}
-            kept = {"costs": costs, "weights": dict(self._rounds.weights)}
+        costs = {name: list(each) for name, each in self._rounds.costs.items()}
+        kept: dict[str, Any] = {"costs": costs, "weights": self.strata}
+        if self.strata is None:
+            kept = {"costs": costs[""]}
         return {"kind": "Campaign", "version": 1, **levels, "binary": self.binary, **kept}
 
     @classmethod
@@ -278,10 +250,9 @@ class Campaign(InTable):
         try:
             levels = {"delta_upper": found.delta_upper, "delta_lower": found.delta_lower}
             campaign = cls(binary=found.binary, **levels, strata=found.weights)
-            if isinstance(found.costs, list):
-                return campaign.update_many(found.costs) if found.costs else campaign
-            for name, costs in found.costs.items():
-                campaign = campaign.update_many(costs, [name] * len(costs)) if costs else campaign
+            given = {None: found.costs} if isinstance(found.costs, list) else found.costs
+            for name, costs in given.items():
+                campaign = campaign.update_many(costs, name and [name] * len(costs)) if costs else campaign
             return campaign
         except Refusal as error:
             raise SchemaMismatch(f"the state is damaged: {error}") from error
@@ -298,7 +269,7 @@ class Campaign(InTable):
 
     def __repr__(self) -> str:
         failed = f", failures={self.failures}" if self.binary else ""
-        tasks = "" if self._rounds is None else f", rounds={self.rounds}, waiting={self.waiting}"
+        tasks = "" if self.strata is None else f", rounds={self.rounds}, waiting={self.waiting}"
         return (
             f"Campaign(n={self.n}{failed}, lower={self.lower:.4g}, upper={self.upper:.4g}, "
             f"delta={self.delta:g}{tasks})"

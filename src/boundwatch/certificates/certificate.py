@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,14 +14,14 @@ from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.files import one_page, read_bytes, write_text
+from boundwatch._support.files import canonical, one_page, read_bytes, write_text
 from boundwatch._support.notebook import InNotebook
 from boundwatch._support.schema import Level, Probability, convert, decode
-from boundwatch._support.validation import check_costs, check_flag, check_number
+from boundwatch._support.validation import check_costs, check_number
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.bounds.shift import shifted_mean_upper
-from boundwatch.certificates import drafting, limits, verification
-from boundwatch.certificates.drafting import Measured
+from boundwatch.certificates import limits, verification
+from boundwatch.certificates.drafting import Measured, fields_of, held_out
 from boundwatch.certificates.provenance import Provenance
 from boundwatch.certificates.record import CostRecord, Trials
 from boundwatch.certificates.strata import Stratum
@@ -144,9 +143,9 @@ class Certificate(InNotebook):
         >>> Certificate.from_held_out(successes=[True, True, False, True] * 50).mean_cost
         0.25
         """
-        given: dict[str, Any] = {"successes": successes, "method": method, "binary": binary}
-        given |= {"measure": measure, "seed": seed, "policy": policy}
-        return cls._of(drafting.held_out(costs, (delta, delta_upper, delta_lower), **given))
+        given: dict[str, Any] = {"successes": successes, "method": method, "measure": measure}
+        given |= {"binary": binary, "seed": seed, "policy": policy}
+        return cls._of(held_out(costs, (delta, delta_upper, delta_lower), **given))
 
     @classmethod
     def from_pac_bayes(  # noqa: PLR0913  (the same)
@@ -185,10 +184,8 @@ class Certificate(InNotebook):
         """
         remedy = "it must be finite and >= 0, so keep every posterior variance below twice the prior's"
         price = check_number(renyi, "renyi", "a divergence that bounds anything", least=0, remedy=remedy)
-        given: dict[str, Any] = {"seed": seed, "policy": policy, "method": method}
-        given["binary"] = check_flag(binary, "binary")
-        deltas = delta, delta_upper, delta_lower
-        return cls._of(drafting.fields_of("pac-bayes", costs, deltas, renyi=price, **given))
+        deltas, given = (delta, delta_upper, delta_lower), {"binary": binary, "seed": seed, "policy": policy}
+        return cls._of(fields_of("pac-bayes", costs, deltas, **given, method=method, renyi=price))
 
     @classmethod
     def from_pointwise(
@@ -224,10 +221,8 @@ class Certificate(InNotebook):
         """
         remedy = "check the densities of the policy drawn"
         price = check_number(log_ratio, "log_ratio", "a finite number", remedy=remedy)
-        given: dict[str, Any] = {"seed": seed, "policy": policy, "method": "kl"}
-        given["binary"] = check_flag(binary, "binary")
-        deltas = delta, delta_upper, delta_lower
-        return cls._of(drafting.fields_of("pointwise", costs, deltas, log_ratio=price, **given))
+        deltas, given = (delta, delta_upper, delta_lower), {"binary": binary, "seed": seed, "policy": policy}
+        return cls._of(fields_of("pointwise", costs, deltas, **given, method="kl", log_ratio=price))
 
     @classmethod
     def from_bounds(
@@ -265,10 +260,8 @@ class Certificate(InNotebook):
         high = check_number(upper, "upper", "a limit in [0, 1]", least=0, most=1, remedy=remedy)
         what = f"a limit between 0 and upper = {high:g}"
         low = check_number(lower, "lower", what, least=0, most=high, remedy=remedy)
-        given: dict[str, Any] = {"seed": seed, "policy": policy, "method": "external"}
-        given["binary"] = check_flag(binary, "binary")
-        deltas = delta, delta_upper, delta_lower
-        return cls(**drafting.fields_of("external", None, deltas, **given) | {"lower": low, "upper": high})
+        deltas, given = (delta, delta_upper, delta_lower), {"binary": binary, "seed": seed, "policy": policy}
+        return cls(**fields_of("external", None, deltas, **given, method="external", lower=low, upper=high))
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Certificate:
@@ -300,11 +293,11 @@ class Certificate(InNotebook):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the certificate's canonical JSON: any change to any number changes it."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return hashlib.sha256(canonical(self.to_dict())).hexdigest()
 
     def __repr__(self) -> str:
-        facts = {name: getattr(self, name) for name in _SHOWN}
+        names = ("lower", "upper", "delta", "n", "source", "method", "binary")
+        facts = {name: getattr(self, name) for name in names}
         return one_line(self, facts | {"fingerprint": self.fingerprint[:12]})
 
     def check_costs(self, costs: ArrayLike, *, ndim: int = 1) -> NDArray[np.float64]:
@@ -320,15 +313,13 @@ class Certificate(InNotebook):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values, the content of its file."""
-        fields = {name: getattr(self, name) for name in _FIELDS}
-        parts: dict[str, Any] = {
-            name: value.to_dict() for name, value in fields.items() if hasattr(value, "to_dict")
-        }
-        strata = [each.to_dict() for each in fields.pop("strata")]
-        parts |= {"strata": strata} if strata else {}
-        if fields["trials"] is None:
-            del fields["trials"]
-        return {"schema_version": verification.VERSION} | fields | parts
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        parts = {name: each.to_dict() if hasattr(each, "to_dict") else each for name, each in fields.items()}
+        parts["strata"] = [each.to_dict() for each in self.strata]
+        for name in ("strata", "trials"):
+            if not parts[name]:
+                del parts[name]
+        return {"schema_version": verification.VERSION} | parts
 
     def _row(self) -> dict[str, Any]:
         long = "record.", "strata"
@@ -429,10 +420,6 @@ class Certificate(InNotebook):
         ['costs_sha256', 'mean_cost', 'lower', 'upper']
         """
         return verification.verify(self, costs, policy)
-
-
-_SHOWN = ("lower", "upper", "delta", "n", "source", "method", "binary")
-_FIELDS = tuple(field.name for field in dataclasses.fields(Certificate))
 
 
 def require_certificate(value: object, name: str = "certificate") -> Certificate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
@@ -73,9 +72,9 @@ def fields_of(
     costs: Any,
     deltas: Deltas,
     *,
-    binary: bool,
-    seed: int | None,
-    policy: str | os.PathLike[str] | None,
+    binary: object,
+    seed: Any,
+    policy: Any,
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the fields of a certificate that promises nothing yet: its limits follow from the others.
@@ -83,7 +82,8 @@ def fields_of(
     `costs` are None for a bound that was proved elsewhere; `fields` are further ones, among them the method.
     """
     found = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
-    found |= {"source": source, "lower": 0.0, "upper": 1.0, "binary": binary, "design": PLAIN} | fields
+    found |= {"source": source, "lower": 0.0, "upper": 1.0, "design": PLAIN} | fields
+    found["binary"] = binary = check_flag(binary, "binary")
     found |= zip(("delta", "delta_upper", "delta_lower"), split_delta(source, *deltas), strict=True)
     values = None if costs is None else check_costs(costs, binary=binary)
     if values is not None:

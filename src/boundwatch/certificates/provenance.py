@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import operator
 import os
@@ -59,10 +58,9 @@ class Provenance:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return {name: getattr(self, name) for name in _FIELDS} | {"versions": dict(self.versions)}
+        return vars(self) | {"versions": dict(self.versions)}
 
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(Provenance))
 _VERSIONS = FrozenMapping(
     boundwatch=__version__,
     python=platform.python_version(),

@@ -137,4 +137,4 @@ class Trials:
 
     def to_dict(self) -> dict[str, int | None]:
         """Return plain JSON values."""
-        return {"n": self.n, "failures": self.failures}
+        return dict(vars(self))

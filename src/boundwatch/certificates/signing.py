@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from boundwatch._support.files import read_bytes, write_new, write_text
+from boundwatch._support.files import canonical, read_bytes, write_new, write_text
 from boundwatch._support.schema import convert, decode
 from boundwatch.errors import CertificateError, InvalidSetting, MissingExtra, Place, SchemaMismatch
 
@@ -62,7 +62,7 @@ def sign(path: _PathLike, content: dict[str, Any], key: _PathLike) -> Path:
         "kind": "boundwatch-signature",
         "algorithm": "Ed25519",
         "key": public.hex(),
-        "signature": private.sign(_message(content)).hex(),
+        "signature": private.sign(_PURPOSE + canonical(content)).hex(),
     }
     write_text(target, json.dumps(signed, indent=2) + "\n")
     return target
@@ -80,7 +80,7 @@ def check_signature(path: _PathLike, content: object, key: _PathLike) -> None:
         problem = f"is signed with another key ({signature.key[:16]}) than {key} ({raw.hex()[:16]})"
         raise CertificateError(problem, remedy="get it from the holder of that key")
     try:
-        public.verify(bytes.fromhex(signature.signature), _message(content))
+        public.verify(bytes.fromhex(signature.signature), _PURPOSE + canonical(content))
     except InvalidSignature:
         problem = "was altered after it was signed, its signature does not fit"
         raise CertificateError(problem, remedy="get it from its signer") from None
@@ -113,11 +113,6 @@ def load_key(path: _PathLike, *, private: bool) -> Any:
     if not isinstance(found, wanted):
         raise InvalidSetting(f"is not an Ed25519 {kind}", where=where, remedy=remedy)
     return found
-
-
-def _message(content: object) -> bytes:
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return _PURPOSE + canonical.encode()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from boundwatch._support.schema import Probability
-from boundwatch.certificates.record import CostRecord
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 Array = NDArray[np.float64]
@@ -31,14 +30,12 @@ class Stratum:
         The task, and its weight in the mean; the weights of all add up to 1.
     n, mean_cost
         Number and mean of its costs.
-    record
-        Its costs without their order; None where `n` and `mean_cost` say as much, or they are in `outcomes`.
     outcomes
-        Its costs in their order, where limits depend on it: ``"0100"`` or ``(0.1, 0.4)``; None elsewhere.
+        Its costs in their order, on which the limits depend: ``"0100"`` or ``(0.1, 0.4)``.
 
     Examples
     --------
-    >>> Stratum("mug", 0.5, 4, 0.25, outcomes="0100").costs
+    >>> Stratum("mug", 0.5, 4, 0.25, "0100").costs
     array([0., 1., 0., 0.])
     """
 
@@ -46,11 +43,10 @@ class Stratum:
     weight: Annotated[float, Meta(gt=0, le=1)]
     n: Annotated[int, Meta(ge=1, le=1 << 53)]
     mean_cost: Probability
-    record: CostRecord | None = None
-    outcomes: Outcomes | None = None
+    outcomes: Outcomes
 
     def __post_init__(self) -> None:
-        if self.outcomes is not None and len(self.outcomes) != self.n:
+        if len(self.outcomes) != self.n:
             raise SchemaMismatch(f"{len(self.outcomes)} outcomes of {self.name!r}, but n = {self.n}")
 
     @classmethod
@@ -59,12 +55,12 @@ class Stratum:
         kept: str | tuple[float, ...] = tuple(costs.tolist())
         if binary:
             kept = "".join("1" if cost else "0" for cost in costs)
-        return cls(name, weight, costs.size, float(costs.mean()), outcomes=kept)
+        return cls(name, weight, costs.size, float(costs.mean()), kept)
 
     @property
-    def costs(self) -> Array | None:
-        """The costs in their order; None if only their record is kept."""
-        return None if self.outcomes is None else np.array([float(each) for each in self.outcomes])
+    def costs(self) -> Array:
+        """The costs in their order."""
+        return np.array([float(each) for each in self.outcomes])
 
     @property
     def failures(self) -> int:
@@ -72,14 +68,8 @@ class Stratum:
         return round(self.n * self.mean_cost)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values; what there is not is left out."""
-        content: dict[str, Any] = {"name": self.name, "weight": self.weight, "n": self.n}
-        content["mean_cost"] = self.mean_cost
-        if self.record is not None:
-            content["record"] = self.record.to_dict()
-        if self.outcomes is not None:
-            content["outcomes"] = self.outcomes if isinstance(self.outcomes, str) else list(self.outcomes)
-        return content
+        """Return plain JSON values."""
+        return vars(self) | ({} if isinstance(self.outcomes, str) else {"outcomes": list(self.outcomes)})
 
 
 def check_strata(strata: Sequence[Stratum]) -> None:
@@ -143,10 +133,9 @@ class Rounds:
 
 def rounds_of(strata: Sequence[Stratum]) -> Array:
     """Return the costs of strata that are kept in their order, (rounds, tasks)."""
-    costs = [each.costs for each in strata]
-    if not costs or any(each is None for each in costs) or len({each.n for each in strata}) > 1:
+    if len({each.n for each in strata}) != 1:
         raise SchemaMismatch("do not keep equally many outcomes each, in their order", name="strata")
-    return np.array(costs).T
+    return np.array([each.costs for each in strata]).T
 
 
 def refuse_unknown(name: str, known: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.files import sha256_file
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
@@ -126,19 +126,23 @@ def verify_all(certificates: Sequence[Certificate]) -> list[list[Check]]:
 
 def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], Certificate]:
     """Compare costs with what a certificate keeps of them; return also the certificate that is theirs."""
+    values, theirs, checks = certificate.check_costs(costs), certificate, []
+    given = values.size
     if certificate.method == "rounds":
-        return _compare_rounds(certificate, costs)
-    values, checks = certificate.check_costs(costs), []
-    if certificate.method == "anytime" and certificate.n is not None and values.size > certificate.n:
-        # A campaign stops in the middle of what may be a longer file.
-        checks.append(Check("stopped", True, f"after {certificate.n} of these {values.size} costs"))
+        found = _rounds(certificate, costs, values)
+        values, strata = found.array().ravel(), found.strata(binary=certificate.binary)
+        theirs = dataclasses.replace(certificate, strata=strata, mean_cost=mean_over(strata))
+    elif certificate.method == "anytime":
         values = values[: certificate.n]
-    record = None if certificate.record is None else CostRecord.of(values)
-    theirs = dataclasses.replace(certificate, n=values.size, mean_cost=float(values.mean()), record=record)
+    if values.size < given:  # a campaign stops in the middle of what may be a longer file
+        checks.append(Check("stopped", True, f"after {values.size} of these {given} costs"))
+    if certificate.method != "rounds":
+        record = None if certificate.record is None else CostRecord.of(values)
+        theirs = dataclasses.replace(certificate, mean_cost=float(values.mean()), record=record)
+    theirs = dataclasses.replace(theirs, n=values.size)
     checks.append(_same("costs_sha256", costs_digest(values), certificate.provenance.costs_sha256))
     checks += [_same(name, getattr(theirs, name), getattr(certificate, name)) for name in ("n", "mean_cost")]
-    if record is not None and certificate.record is not None:
-        kept = certificate.record
+    if (record := theirs.record) is not None and (kept := certificate.record) is not None:
         ok = len(record.values) == len(kept.values) and bool(
             np.allclose(record.arrays(), kept.arrays(), rtol=_TOLERANCE, atol=_TOLERANCE)
         )
@@ -146,28 +150,20 @@ def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], C
     return checks, theirs
 
 
-def _compare_rounds(certificate: Certificate, costs: Any) -> tuple[list[Check], Certificate]:
-    """Do the same for costs in rounds: with the task of each, or one of each task after the other."""
-    values, names = certificate.check_costs(costs), [each.name for each in certificate.strata]
-    keys = getattr(costs, "keys", None)
+def _rounds(certificate: Certificate, costs: Any, values: NDArray[np.float64]) -> Rounds:
+    """Return costs in rounds, from the task of each, or from one of each task after the other."""
+    names, keys = [each.name for each in certificate.strata], getattr(costs, "keys", None)
     tasks = keys.get("strata") if isinstance(keys, Mapping) else None
     found = Rounds({each.name: each.weight for each in certificate.strata})
     for place, cost in enumerate(values.tolist()):
         task = names[place % len(names)] if tasks is None else tasks[place]
         if task not in found.costs:
             raise ProvenanceMismatch(f"{task!r} is not among the certified tasks", remedy="leave it out")
-        if len(found.costs[task]) < certificate.strata[0].n:  # a campaign stops in the middle of a file
+        if len(found.costs[task]) < certificate.strata[0].n:
             found.add(cost, task)
     if not found.complete:
         raise ProvenanceMismatch("these costs complete no round", remedy="give at least one of each task")
-    strata = found.strata(binary=certificate.binary)
-    rounds = found.array()
-    theirs = dataclasses.replace(certificate, n=rounds.size, mean_cost=mean_over(strata), strata=strata)
-    checks = [_same("costs_sha256", costs_digest(rounds.ravel()), certificate.provenance.costs_sha256)]
-    checks += [_same(name, getattr(theirs, name), getattr(certificate, name)) for name in ("n", "mean_cost")]
-    if values.size > rounds.size:
-        checks.append(Check("stopped", True, f"after {rounds.size} of these {values.size} costs"))
-    return checks, theirs
+    return found
 
 
 def refuse_altered(checks: Sequence[Check]) -> None:
@@ -199,10 +195,8 @@ def _check_strata(certificate: Certificate) -> Check:
     ok = n == certificate.n and abs(mean_over(strata) - (certificate.mean_cost or 0.0)) <= _TOLERANCE
     faults = [] if ok else [f"{n} costs of mean {mean_over(strata):.10g} do not match n and mean_cost"]
     for each in strata:
-        kept = None if each.costs is None else (each.costs.size, float(each.costs.mean()))
-        kept = kept if each.record is None else (each.record.n, each.record.mean)
-        if kept is not None and not (kept[0] == each.n and abs(kept[1] - each.mean_cost) <= _TOLERANCE):
-            faults.append(f"{kept[0]} costs of mean {kept[1]:.10g} are not those of {each.name!r}")
+        if abs((mean := float(each.costs.mean())) - each.mean_cost) > _TOLERANCE:
+            faults.append(f"{each.n} costs of mean {mean:.10g} are not those of {each.name!r}")
     return Check("strata", not faults, "; ".join(faults) or f"{len(strata)} of them")
 
 
