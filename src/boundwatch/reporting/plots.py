@@ -45,6 +45,8 @@ _TAIL_STYLES: dict[str, dict[str, Any]] = {
     "mixture": {"color": _BLUE, "linestyle": "-", "linewidth": 2.6},
     "joint": {"color": _GREEN, "linestyle": (0, (1, 1))},
 }
+_TITLE: dict[str, Any] = {"loc": "left", "fontweight": "bold", "fontsize": 11}
+_PERCENT = [0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "20", "40", "60", "80", "100"]
 _QUESTIONS = {"worse": "Noticing that it is worse", "better": "Showing that it is better"}
 
 
@@ -141,7 +143,7 @@ def _draw_strip(strip: Axes, costs: NDArray[np.float64], rows: int) -> None:
 
 def _in_percent(axes: Axes) -> None:
     axes.set(xlabel="percent of trials that fail")
-    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "20", "40", "60", "80", "100"])
+    axes.set_xticks(*_PERCENT)
 
 
 def plot(subject: Certificate | Finding | ComparisonFinding | Ranking) -> Figure:
@@ -162,18 +164,19 @@ def plot(subject: Certificate | Finding | ComparisonFinding | Ranking) -> Figure
         return plot_difference(subject) if subject.method == "anytime" else plot_once(subject)
     title = fill(wording.headline(subject), 84)
     if isinstance(subject, Certificate):
-        figure, axes = _plot_interval((subject.lower, subject.upper), subject.mean_cost, _BLUE, title)
-        axes.set(xlabel="expected cost of an episode", xlim=(-0.01, 1.01))
+        where: dict[str, Any] = {"xlabel": "expected cost of an episode", "xlim": (-0.01, 1.01)}
+        limits = subject.lower, subject.upper
+        figure, axes = _plot_interval(limits, subject.mean_cost, _BLUE, title, **where)
         if subject.binary:
             _in_percent(axes)
         return figure
+    where = {"xlabel": "shift of the expected cost", "xlim": (-1.02, 1.02)}
     limits, color = (subject.shift_lower, subject.shift_upper), _VERDICTS[subject.verdict]
-    figure, axes = _plot_interval(limits, None, color, f"{title}\n{wording.shift(subject)}")
-    axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
+    title = f"{title}\n{wording.shift(subject)}"
+    figure, axes = _plot_interval(limits, None, color, title, zero=_BLUE, **where)
     if subject.binary:
         axes.set(xlabel="change of the failure rate, in points")
         axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["-100", "-50", "0", "+50", "+100"])
-    axes.axvline(0, color=_BLUE, linewidth=1, linestyle=_DASHES, zorder=1)
     return figure
 
 
@@ -191,10 +194,8 @@ def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
         mean = finding.mean_cost_b - finding.mean_cost_a
     said = f"between {wording.floor(low, '+')} and {wording.ceiling(high, '+')}"
     title = f"{fill(comparison_headline(finding, names), 84)}\n{said}"
-    figure, axes = _plot_interval((low, high), mean, _INK, title)
-    axes.axvline(0, color=_GRAY, linewidth=1, linestyle=_DASHES, zorder=1)
-    axes.set(xlabel=f"expected cost of {names[1]} minus that of {names[0]}", xlim=(-1.02, 1.02))
-    return figure
+    what = f"expected cost of {names[1]} minus that of {names[0]}"
+    return _plot_interval((low, high), mean, _INK, title, zero=_GRAY, xlabel=what, xlim=(-1.02, 1.02))[0]
 
 
 def plot_once(finding: ComparisonFinding | ComparedTasks) -> Figure:
@@ -211,75 +212,51 @@ def plot_once(finding: ComparisonFinding | ComparedTasks) -> Figure:
     if not overall.binary:
         return plot_difference(overall, overall.names)
     rows = dict(finding.tasks) if isinstance(finding, ComparedTasks) else {"": overall}
-    axes = (figure := new_figure(7.2, 1.9 + 0.5 * len(rows))).subplots()
+    sure = f"success rate in %, each with a {100 * (1 - 2 * overall.alpha):g} % interval of its own"
+    figure, axes = _new(7.2, 1.9 + 0.5 * len(rows), comparison_headline(finding), xlabel=sure)
     for i, each in enumerate(rows.values()):
         counts = (each.n_a, each.mean_cost_a), (each.n_b, each.mean_cost_b)
         styles = zip(counts, overall.names, (_BLUE, _RED), ("o", "D"), (-0.15, 0.15), strict=True)
         for (n, mean), name, color, marker, up in styles:
             successes = n - round(n * (mean or 0.0))
-            ends = (
-                clopper_pearson_lower(successes, n, each.alpha),
-                clopper_pearson_upper(successes, n, each.alpha),
-            )
+            ends = [of(successes, n, each.alpha) for of in (clopper_pearson_lower, clopper_pearson_upper)]
             axes.plot(ends, [i + up] * 2, color=color, linewidth=2, marker="|", markersize=10)
             axes.plot([successes / n], [i + up], marker, color=color, label=name if i == 0 else None)
-    sure = f"success rate in %, each with a {100 * (1 - 2 * overall.alpha):g} % interval of its own"
-    axes.set(xlim=(-0.01, 1.01), ylim=(len(rows) - 0.4, -0.6), xlabel=sure)
+    axes.set(xlim=(-0.01, 1.01), ylim=(len(rows) - 0.4, -0.6))
     axes.set_yticks(range(len(rows)), list(rows))
-    axes.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "20", "40", "60", "80", "100"])
-    axes.set_title(fill(comparison_headline(finding), 72), loc="left", fontweight="bold", fontsize=11)
+    axes.set_xticks(*_PERCENT)
     figure.legend(**_BELOW, ncols=2)
-    _bare(axes)
     return figure
 
 
 def _plot_interval(
-    limits: tuple[float, float], mean: float | None, color: str, title: str
+    limits: tuple[float, float], mean: float | None, color: str, title: str, zero: str = "", **where: Any
 ) -> tuple[Figure, Axes]:
-    """Draw an interval, with the mean inside it if there is one, on a flat figure of its own."""
-    figure = new_figure(6.4, 1.9)
-    axes = figure.subplots()
+    """Draw an interval, with the mean inside it and a line at zero if there are, on a flat figure."""
+    figure, axes = _new(6.4, 1.9, yticks=[], ylim=(-1, 1), **where)
     if mean is not None:
         axes.plot([mean], [0], "D", color=color)
     axes.plot(limits, [0, 0], color=color, linewidth=2, marker="|", markersize=16)
-    axes.set(yticks=[], ylim=(-1, 1))
+    if zero:
+        axes.axvline(0, color=zero, linewidth=1, linestyle=_DASHES, zorder=1)
     _bare(axes, "left")
     axes.set_title(title, loc="left", fontsize=9)
+    return figure, axes
+
+
+def _new(width: float, height: float, title: str = "", **where: Any) -> tuple[Figure, Axes]:
+    """Return a figure with one frame, its title, labels and limits."""
+    figure = new_figure(width, height)
+    axes = figure.subplots()
+    axes.set(**where)
+    axes.set_title(fill(title, 72), **_TITLE)
+    _bare(axes)
     return figure, axes
 
 
 def _bare(axes: Axes, *sides: str) -> None:
     """Take the lines away on top, on the right, and where else a name says so."""
     axes.spines[["top", "right", *sides]].set_visible(False)
-
-
-def plot_under_shift(certificate: Certificate, largest: float = 0.5) -> Figure:
-    """Draw the worst expected cost against the distance of the new world from the certified one, up to one.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> figure = plot_under_shift(bw.Certificate.from_bounds(lower=0.0, upper=0.1, delta=0.01))
-    >>> figure.axes[0].get_ylabel()
-    'worst expected cost'
-    """
-    figure = new_figure(6.4, 3.8)
-    axes = figure.subplots()
-    distances = np.linspace(0, largest, 201)
-    nats = [certificate.under_shift(kl=d) for d in distances]
-    size = [certificate.under_shift(tv=min(d, 1.0)) for d in distances]
-    axes.plot(distances, nats, color=_RED, linewidth=2, label="within a relative entropy of that many nats")
-    dashed: dict[str, Any] = {"color": _BLUE, "linewidth": 2, "linestyle": (0, (6, 2))}
-    axes.plot(distances, size, label="within a total variation of that size", **dashed)
-    axes.axhline(certificate.upper, color=_INK, linewidth=1, linestyle=(0, (1, 2)))
-    said = f"certified: at most {wording.ceiling(certificate.upper)}"
-    place = (largest, certificate.upper)
-    axes.annotate(said, place, (0, 4), textcoords="offset points", ha="right", fontsize=9)
-    axes.set(xlabel="distance from the certified world", ylabel="worst expected cost", xlim=(0, largest))
-    axes.set_ylim(0, min(1.02, 1.1 * max(*nats, *size)))
-    _bare(axes)
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
-    return figure
 
 
 def plot_trials(plan: TrialPlan) -> Figure:
@@ -291,9 +268,9 @@ def plot_trials(plan: TrialPlan) -> Figure:
     >>> plot_trials(bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=20)).axes[0].get_xlabel()
     'trials at the new site'
     """
-    figure = new_figure(6.4, 4.0)
-    axes = figure.subplots()
     lab, sites, power = plan.curve()
+    shown = {"ylim": (0, 1.02), "xlim": (0, sites[-1] * 1.08)}
+    figure, axes = _new(6.4, 4.0, xlabel="trials at the new site", ylabel="power", **shown)
     axes.plot(sites, power, color=_BLUE, linewidth=2.4)
     for booking, color in ((plan.recommended, _RED), (plan.asked, _INK)):
         if booking is None:
@@ -303,11 +280,9 @@ def plot_trials(plan: TrialPlan) -> Figure:
         axes.plot([x], [y], "o", color=color, markersize=7)
         said = f"{x:,} trials: {100 * y:.0f} %"
         axes.annotate(said, (x, y), (8, -16), textcoords="offset points", fontsize=10, color=color)
-    axes.set(xlabel="trials at the new site", ylabel="power", ylim=(0, 1.02), xlim=(0, sites[-1] * 1.08))
-    _bare(axes)
     change = f"failure rate {plan.cost:g} in the lab, {plan.new_cost:g} at the new site"
     title = _QUESTIONS.get(plan.question, f"Showing that it is at most {plan.margin} worse")
-    axes.set_title(f"{title}: {lab:,} trials in the lab\n", loc="left", fontweight="bold", fontsize=11)
+    axes.set_title(f"{title}: {lab:,} trials in the lab\n", **_TITLE)
     axes.text(0, 1.03, f"{change}; wrong answers at most {plan.rate:g}", transform=axes.transAxes, fontsize=9)
     return figure
 
@@ -331,21 +306,17 @@ def plot_plan(plan: Plan) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    drawn = (
-        (best, best.tail, "check: n trials, one look"),
-        (watch, "mixture", "watch: alarm within n trials"),
-    )
-    for power, style, label in drawn:
-        said = f"{label} (level {power.level:.3g})"
-        axes.plot(power.n, power.power, label=said, **_TAIL_STYLES[style])
+    drawn = {"check: n trials, one look": best, "watch: alarm within n trials": watch}
+    for label, power in drawn.items():
+        style = _TAIL_STYLES["mixture" if power is watch else power.tail]
+        axes.plot(power.n, power.power, label=f"{label} (level {power.level:.3g})", **style)
     # It limits the mean of a sequential test's trials, not the trials at which a curve reaches some power.
     known = "certified rate known exactly" if plan.joint else "certified limit taken as true"
     limit = f"information limit on the mean trials of watch\n({known}): {plan.information_limit:.1f}"
     axes.axvline(plan.information_limit, color=_INK, linewidth=1, linestyle=(0, (2, 3)), label=limit)
     source = "costs of 0 and 1, exact" if plan.exact else f"simulated, ± {2 * plan.standard_error:.2f}"
-    axes.set_title(
-        f"Expected cost {plan.cost:.3g} instead of the certified one ({source})", loc="left", fontsize=11
-    )
+    title = f"Expected cost {plan.cost:.3g} instead of the certified one ({source})"
+    axes.set_title(title, loc="left", fontsize=11)
     axes.legend(frameon=False, loc="lower right", fontsize=9)
     return figure
 
@@ -369,12 +340,9 @@ def plot_comparison_plan(plan: ComparisonPlan) -> Figure:
 
 def _plot_powers(levels: tuple[float, ...], most: float, of: str) -> tuple[Figure, Axes]:
     """Return a figure for powers against numbers, with lines at some levels."""
-    figure = new_figure(7.2, 4.4)
-    axes = figure.subplots()
+    figure, axes = _new(7.2, 4.4, xlabel=of, ylabel="power", ylim=(0, 1.02), xlim=(0, most))
     for level in levels:
         axes.axhline(level, color=_FAINT, linewidth=0.8, zorder=0)
-    axes.set(xlabel=of, ylabel="power", ylim=(0, 1.02), xlim=(0, most))
-    _bare(axes)
     return figure, axes
 
 
@@ -418,7 +386,7 @@ def plot_comparison(
             axes.axvline(finding.first_alarm, color=_INK, linewidth=1, linestyle=(0, (1, 2)))
         beside = finding.first_alarm + 0.01 * max(map(len, values))
         bottom.text(beside, -0.98, f"verdict at pair {finding.first_alarm}", fontsize=9)
-    top.set_title(fill(comparison_headline(finding, names), 72), loc="left", fontweight="bold", fontsize=11)
+    top.set_title(fill(comparison_headline(finding, names), 72), **_TITLE)
     _bare(top)
     _bare(bottom)
     return figure
@@ -434,17 +402,15 @@ def plot_ranking(ranking: Ranking) -> Figure:
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['v1', 'v2']
     """
-    figure = new_figure(7.2, 1.6 + 0.42 * len(ranking.policies))
-    axes = figure.subplots()
+    where: dict[str, Any] = {"xlim": (-0.01, 1.01), "ylim": (len(ranking.policies) - 0.4, -0.6)}
+    tall = 1.6 + 0.42 * len(ranking.policies)
+    figure, axes = _new(7.2, tall, ranking_headline(ranking), xlabel="expected cost", **where)
     for i, policy in enumerate(ranking.policies):
         color = _BLUE if policy.name in ranking.best else _INK
         axes.plot([policy.lower, policy.upper], [i, i], color=color, linewidth=2, marker="|", markersize=12)
         axes.plot([policy.mean_cost], [i], "D", color=color)
         axes.text(1.03, i, policy.letters, va="center", family="monospace", fontsize=11)
-    axes.set(xlabel="expected cost", xlim=(-0.01, 1.01), ylim=(len(ranking.policies) - 0.4, -0.6))
     axes.set_yticks(range(len(ranking.policies)), [policy.name for policy in ranking.policies])
-    axes.set_title(fill(ranking_headline(ranking), 72), loc="left", fontweight="bold", fontsize=11)
     confidence = f"intervals hold at once with probability {1 - ranking.alpha:g}"
     figure.supxlabel(f"{confidence}; policies with a common letter cannot be told apart", fontsize=9)
-    _bare(axes)
     return figure
