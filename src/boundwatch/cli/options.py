@@ -47,9 +47,10 @@ Texts = dict[str, tuple[str | None, str]]
 def as_options(function: Callable[..., Any], takes: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Return a command for typer: what its docstring says becomes the help of it and of its options.
 
-    If it takes ``**options``, those are the keyword-only parameters of `takes`.
+    If it takes ``**options``, those are the keyword-only parameters of `takes`, whose docstring is the help.
     """
     said, texts = _split(function.__doc__)
+    said = said if takes is None else _split(takes.__doc__)[0]
     hints = get_type_hints(function, include_extras=True)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[Any, list[str]]] = {}
@@ -115,14 +116,15 @@ def _option(parameter: inspect.Parameter, hint: Any, texts: Texts) -> inspect.Pa
 
 
 def _keywords(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """Yield the keyword-only parameters of a function with their types."""
+    """Yield the keyword-only parameters of a function as options, with what its docstring says of them."""
+    texts = _split(function.__doc__)[1]
     wanted = [
         each for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY
     ]
     for each in wanted:  # one by one, as a return type may be known to type checkers only
         kinds = type("Kinds", (), {"__annotations__": {each.name: each.annotation}})
         hints = get_type_hints(kinds, inspect.unwrap(function).__globals__, include_extras=True)
-        yield each.replace(annotation=hints[each.name])
+        yield _option(each, hints[each.name], texts)
 
 
 def refuse(options: Mapping[str, object], why: str) -> None:

@@ -70,15 +70,14 @@ def command(
     *,
     example: str,
     group: typer.Typer = app,
-    about: str | None = None,
     takes: Callable[..., Any] | None = None,
 ) -> Callable[[Function], Function]:
     """Register a function as a command whose help ends with an example, one shell command per line.
 
-    `about` replaces what its docstring says; `takes` is what its ``**options`` go to.
+    `takes` is what its ``**options`` go to, and what its help is about.
     """
     lines = "\n".join(f"  {line}" for line in example.splitlines())
-    add = group.command(cls=_Command, help=about, epilog=f"Example:\n\n\b\n{lines}")
+    add = group.command(cls=_Command, epilog=f"Example:\n\n\b\n{lines}")
 
     def register(function: Function) -> Function:
         add(as_options(function, takes))

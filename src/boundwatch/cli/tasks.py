@@ -70,7 +70,7 @@ def build_train(name: str, task: Task, group: typer.Typer) -> None:
     """Add ``train NAME``."""
     example = f"boundwatch train {name} -o run"
 
-    @command(group=group, about=task.train.__doc__, takes=task.train, example=example)
+    @command(group=group, takes=task.train, example=example)
     def train(*, output: Path, as_json: bool = False, **options: Any) -> None:
         """Train.
 
@@ -96,7 +96,6 @@ def build_rollout(name: str, task: Task, group: typer.Typer) -> None:
 
     @command(
         group=group,
-        about=task.deploy.__doc__,
         takes=task.deploy,
         example=f"boundwatch rollout {name} --policy run -n 10 -o new.csv\n"
         "boundwatch check run/certificate.json new.csv",

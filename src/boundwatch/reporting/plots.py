@@ -269,7 +269,7 @@ def plot_trials(plan: TrialPlan) -> Figure:
     'trials at the new site'
     """
     lab, sites, power = plan.curve()
-    shown = {"ylim": (0, 1.02), "xlim": (0, sites[-1] * 1.08)}
+    shown: dict[str, Any] = {"ylim": (0, 1.02), "xlim": (0, sites[-1] * 1.08)}
     figure, axes = _new(6.4, 4.0, xlabel="trials at the new site", ylabel="power", **shown)
     axes.plot(sites, power, color=_BLUE, linewidth=2.4)
     for booking, color in ((plan.recommended, _RED), (plan.asked, _INK)):

@@ -54,8 +54,8 @@ class Run(Protocol):
 class Task(Protocol):
     """What an entry point names.
 
-    The keyword-only parameters of `train` and `deploy` become options of the commands. They may be annotated
-    with ``typer.Option``, for a help text; the docstrings become the help of the commands.
+    The keyword-only parameters of `train` and `deploy` become options of the commands, the docstrings their
+    help; below a heading ``Options`` they have an entry ``name METAVAR: help`` for each.
     """
 
     @property

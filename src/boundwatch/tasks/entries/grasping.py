@@ -6,41 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from boundwatch.tasks.entries import Backend, Bound, Delta
+from boundwatch._support.parallel import Backend
+from boundwatch.bounds.pac_bayes import Bound
 
 if TYPE_CHECKING:  # torch comes with it, and --help does without
     from boundwatch.tasks.grasping.train import Deployment, Run
 
 MOST_FILMS = 10
-Jobs = Annotated[int, typer.Option(metavar="N", min=1, help="Processes; they change the time, nothing else.")]
 
 
 def train(
     folder: Path,
     *,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small setting: 1,000 demonstrations, 60 mugs.")
-    ] = False,
-    harder: Annotated[
-        bool,
-        typer.Option(
-            "--harder", help="Mugs of many shapes, a depth camera with a Kinect's noise, an unsteady expert."
-        ),
-    ] = False,
-    network: Annotated[
-        Literal["points", "features"] | None,
-        typer.Option(
-            help="The paper's, which finds points in the image (spatial softmax), or a plain one. "
-            "[default: points; with --harder or --quick: features, which learns sooner]"
-        ),
-    ] = None,
-    jobs: Jobs = 1,
+    quick: bool = False,
+    harder: bool = False,
+    network: Literal["points", "features"] | None = None,
+    jobs: Annotated[int, {"min": 1}] = 1,
     backend: Backend = "loky",
     bound: Bound = "pointwise",
-    delta: Delta = 0.01,
-    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Seed of everything random.")] = 0,
+    delta: float = 0.01,
+    seed: Annotated[int, {"min": 0}] = 0,
 ) -> Run:
     """Lift mugs with a Panda arm by one depth image from above.
 
@@ -50,6 +35,18 @@ def train(
     the extras `train` and `sim`.
 
     With --harder there are 4,000 demonstrations, and the plain network, which learns sooner.
+
+    Options
+    -------
+    quick: A small setting: 1,000 demonstrations, 60 mugs.
+    harder: Mugs of many shapes, a depth camera with a Kinect's noise, an unsteady expert.
+    network: The paper's, which finds points in the image (spatial softmax), or a plain one.
+        [default: points; with --harder or --quick: features, which learns sooner]
+    jobs N: Processes; they change the time, nothing else.
+    backend: Processes of this machine, or a Ray cluster (extra ray).
+    bound: What is minimized and certified; pinsker is Theorem 1 as printed.
+    delta P: Probability with which the certificate may fail.
+    seed SEED: Seed of everything random.
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
     from boundwatch.tasks.grasping.train import FEATURES, HARDER, HARDER_POINTS, SMALL, Recipe, train
@@ -74,47 +71,31 @@ def deploy(
     run: Run,
     n: int,
     *,
-    objects: Annotated[
-        Literal["mugs", "varied-mugs", "bowls", "wide-bowls"] | None,
-        typer.Option(
-            help="What stands on the table; bowls are 12-18 cm across, wide-bowls 15-21 cm. "
-            "[default: that of the training]"
-        ),
-    ] = None,
-    placement: Annotated[
-        int,
-        typer.Option(
-            metavar="K",
-            min=1,
-            max=6,
-            help="Where: a square with sides of 10 (training), 20, 30, 40, 50 or 60 cm.",
-        ),
-    ] = 1,
-    friction: Annotated[
-        float | None,
-        typer.Option(metavar="MU", help="Friction of the finger pads. [default: as in training, 0.5]"),
-    ] = None,
-    density: Annotated[
-        float | None,
-        typer.Option(metavar="KG/M3", help="Density of the objects. [default: as in training, 2300]"),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="SEED", min=0, help="Seed of the objects, which are never the training objects."
-        ),
-    ] = 0,
-    jobs: Jobs = 1,
+    objects: Literal["mugs", "varied-mugs", "bowls", "wide-bowls"] | None = None,
+    placement: Annotated[int, {"min": 1, "max": 6}] = 1,
+    friction: float | None = None,
+    density: float | None = None,
+    seed: Annotated[int, {"min": 0}] = 0,
+    jobs: Annotated[int, {"min": 1}] = 1,
     backend: Backend = "loky",
-    render: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help=f"Draw films (GIF) of the first {MOST_FILMS} grasps; needs `plot`."),
-    ] = None,
+    render: Path | None = None,
 ) -> Deployment:
     """Let a trained policy grasp new objects.
 
     A row of the CSV has the cost (0 if the object was lifted by 10 cm, else 1), how far it rose in meters,
     what happened, and its film if one was asked for. Needs the extras `train` and `sim`.
+
+    Options
+    -------
+    objects: What stands on the table; bowls are 12-18 cm across, wide-bowls 15-21 cm.
+        [default: that of the training]
+    placement K: Where: a square with sides of 10 (training), 20, 30, 40, 50 or 60 cm.
+    friction MU: Friction of the finger pads. [default: as in training, 0.5]
+    density KG/M3: Density of the objects. [default: as in training, 2300]
+    seed SEED: Seed of the objects, which are never the training objects.
+    jobs N: Processes; they change the time, nothing else.
+    backend: Processes of this machine, or a Ray cluster (extra ray).
+    render DIR: Draw films (GIF) of the first 10 grasps; needs `plot`.
     """
     if render is not None:
         from boundwatch.tasks.grasping import pictures  # noqa: F401  (names its extra before the work)
@@ -123,5 +104,4 @@ def deploy(
     deployed = run.deploy(n, physics=replace(run.physics, **given), backend=backend, **options)
     if render is None:
         return deployed
-    title = f"{objects or run.recipe.objects}, placement {placement}"
-    return deployed.draw(render, title, MOST_FILMS)
+    return deployed.draw(render, f"{objects or run.recipe.objects}, placement {placement}", MOST_FILMS)
