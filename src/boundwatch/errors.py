@@ -1,18 +1,5 @@
 """Everything that boundwatch refuses, as data first: where, which value, what is wrong, what to do.
 
-::
-
-    BoundwatchError
-      Refusal (ValueError)            something given cannot be used
-        InvalidCost                     a cost that is missing, not a number or outside its range
-        InvalidLevel                    a probability (delta, alpha, a rate) outside its range
-        InvalidSetting                  any other argument outside its range
-          MissingFile (FileNotFoundError)   a file that is not there
-        CertificateError                a certificate that cannot be trusted
-          SchemaMismatch                  its file has the wrong shape
-          ProvenanceMismatch              it does not belong to the costs, policy or state it meets
-      MissingExtra (ImportError)      an optional dependency that is not installed
-
 Whoever raises one fills in fields; `sentence` makes the one line that people read. Remedies name arguments
 (`Argument`), which the command line spells as its flags.
 """
@@ -22,7 +9,7 @@ from __future__ import annotations
 import copy
 import copyreg
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -120,9 +107,12 @@ class Refusal(BoundwatchError, ValueError):
 
     def at(self, where: Place) -> Self:
         """Return the same refusal with its place."""
-        moved = copy.copy(self)
-        moved.where = where
-        return moved
+        return self._with(where=where)
+
+    def _with(self, **fields: Any) -> Self:
+        changed = copy.copy(self)
+        vars(changed).update(fields)
+        return changed
 
     def inside(self, what: str) -> Self:
         """Return the same refusal with what it is a part of, such as a file, before its place.
@@ -172,11 +162,8 @@ def shown(value: object, *, in_a_file: bool = False) -> str:
     ("'high'", '2', '7', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11...')
     """
     if isinstance(value, str) and in_a_file:
-        try:
+        with suppress(ValueError):
             float(value)
-        except ValueError:
-            pass
-        else:
             return value.strip()
     try:
         text = repr(value)
@@ -197,9 +184,7 @@ class InvalidCost(Refusal):
 
     def of(self, first: int, last: int | None = None) -> Self:
         """Return the same refusal with the index of its cell, or of several in a row."""
-        found = copy.copy(self)
-        found.cells = range(first, (first if last is None else last) + 1)
-        return found
+        return self._with(cells=range(first, (first if last is None else last) + 1))
 
 
 class InvalidLevel(Refusal):

@@ -15,11 +15,8 @@ from boundwatch.errors import Argument, InvalidCost, InvalidLevel, InvalidSettin
 SMALLEST_LEVEL = 1e-300
 """Half of it, and one over it, are still ordinary numbers."""
 _ONE_EACH = "pass one number per episode"
-_SUCCESSES: Remedy = (
-    "pass ",
-    Argument("successes"),
-    " to Certificate.from_held_out, elsewhere numbers: 1 for a failure, 0 for a success",
-)
+_NUMBERS = " to Certificate.from_held_out, elsewhere numbers: 1 for a failure, 0 for a success"
+_SUCCESSES: Remedy = ("pass ", Argument("successes"), _NUMBERS)
 _RANGE: Remedy = ("rescale, or pass ", Argument("cost_range"), " to read_costs")
 
 
@@ -85,12 +82,9 @@ def check_margin(margin: object, *, zero: bool = False) -> float:
     """Return a difference of costs in (0, 1), or in [0, 1) if there may be none, or raise an error."""
     number = _real(margin)
     if number is None or not (0 < number < 1 or (zero and number == 0)):
-        raise InvalidSetting(
-            f"is outside {'[0, 1)' if zero else '(0, 1)'}",
-            name="margin",
-            value=margin if number is None else number,
-            remedy="say how much more cost is acceptable, such as 0.05",
-        )
+        problem, given = f"is outside {'[' if zero else '('}0, 1)", margin if number is None else number
+        remedy = "say how much more cost is acceptable, such as 0.05"
+        raise InvalidSetting(problem, name="margin", value=given, remedy=remedy)
     return number
 
 
@@ -104,9 +98,8 @@ def check_flag(value: object, name: str) -> bool:
 def check_choice(value: object, name: str, allowed: Iterable[str]) -> None:
     """Refuse what is not one of some names."""
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidSetting(
-            "is unknown", name=name, value=value, remedy=f"choose one of {', '.join(allowed)}"
-        )
+        remedy = f"choose one of {', '.join(allowed)}"
+        raise InvalidSetting("is unknown", name=name, value=value, remedy=remedy)
 
 
 def check_choices(settings: object) -> None:
@@ -155,9 +148,8 @@ def _refuse_non_numbers(values: NDArray[np.generic], name: str) -> None:
         raise InvalidCost(f"is a {kind}", name=name, remedy=f"pass a list or an array: {_ONE_EACH}")
     for place, value in np.ndenumerate(values):
         if not isinstance(value, numbers.Real):
-            raise InvalidCost(
-                "is not a number", name=_item(name, place), value=str(value), remedy="every cost must be one"
-            )
+            remedy, where = "every cost must be one", _item(name, place)
+            raise InvalidCost("is not a number", name=where, value=str(value), remedy=remedy)
 
 
 def _item(name: str, place: tuple[int | np.intp, ...]) -> str:
