@@ -15,6 +15,7 @@ from boundwatch.cli import verify as verify
 from boundwatch.cli import show as show
 from boundwatch.cli import check as check
 from boundwatch.cli import compare as compare
+from boundwatch.cli import evaluate as evaluate
 from boundwatch.cli import report as report
 from boundwatch.cli import card as card
 from boundwatch.cli import watch as watch

@@ -28,6 +28,8 @@ certificate CERTIFICATE: Certificate, as `boundwatch certify` writes it.
 costs COSTS: One row per episode: CSV, XLSX, JSON, NPY or Parquet; lerobot-eval's eval_info.json or a
     LeRobotDataset folder; logs of inspect-robots and vla-eval; Stable-Baselines3's monitor.csv or
     evaluations.npz; MCAP. May be gzipped; - reads standard input.
+evaluation EVAL: What `boundwatch evaluate start` wrote.
+station NAME: Who runs the trial, where there are several.
 by COL: Column that names the task (or robot): each is judged separately; all share one error rate.
 margin COST: Also say whether the data show that the expected cost rose by at most this much.
 key PUB: Public key; a certificate is refused unless its holder signed exactly this content.

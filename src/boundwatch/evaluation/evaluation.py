@@ -283,6 +283,27 @@ class Evaluation:
         if self.protocol.blind and not self.finished:
             self._add("look", {"what": what})
 
+    def unblind_once(self, what: str) -> None:
+        """Log it the first time only, of what happens at every trial.
+
+        Parameters
+        ----------
+        what
+            What is seen.
+        """
+        if not any(said.endswith(f"({what})") for *_, said in self._refresh().events):
+            self.unblind(what)
+
+    @property
+    def seal(self) -> dict[str, str]:
+        """What was fixed before the first trial, to be signed or sent to somebody."""
+        known = self._replay
+        return {
+            "protocol": known.protocol.fingerprint,
+            "commitment": known.schedule.commitment,
+            "first rows": known.sealed,
+        }
+
     def replay(self) -> Replay:
         """Return everything that follows from the log, for reports."""
         return self._refresh()
@@ -311,7 +332,7 @@ class Evaluation:
             return self._replay
 
     def _write(self, kind: str, content: Mapping[str, Any]) -> None:
-        self._replay.apply(self._log.append(kind, content))
+        self._replay.apply(self._log.append(kind, dict(content)))
 
     def _write_end(self) -> None:
         if self._replay.ended and not self._replay.closed:

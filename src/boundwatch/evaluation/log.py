@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from boundwatch._support import files
 from boundwatch.errors import InvalidSetting, MissingFile, Place, SchemaMismatch
-from boundwatch.evaluation.protocol import canonical
 
 _APPLICATION = 0x426E6445  # "BndE"
 _VERSION = 1
@@ -79,10 +78,10 @@ class Log:
                     self._file.execute("ROLLBACK")
                 raise
 
-    def append(self, kind: str, content: Mapping[str, Any]) -> Row:
+    def append(self, kind: str, content: dict[str, Any]) -> Row:
         """Add a row, inside `writing`."""
         number, time = self.length + 1, datetime.now(UTC).isoformat(timespec="milliseconds")
-        text = canonical(dict(content)).decode()
+        text = json.dumps(content, separators=(",", ":"), allow_nan=False)  # in order: pages list tasks by it
         digest = _digest(self.head, number, time, kind, text)
         self._file.execute("INSERT INTO log VALUES (?, ?, ?, ?, ?)", (number, time, kind, text, digest))
         self.head, self.length = digest, number

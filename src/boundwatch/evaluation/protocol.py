@@ -37,6 +37,27 @@ _ONLY = {  # settings that go with some questions
     "until_upper": ("certify",),
     "certificate": ("check",),
 }
+COMMENTS = {
+    "question": "compare two policies, rank several, certify one, or check one against a certificate",
+    "policies": "final before the first trial; with a margin, the second is to be no worse than the first",
+    "most_rounds": "the end, if the question is not answered before; a round is each task with each policy",
+    "tasks": "a fixed set, the mean over them is meant; numbers are trials per round, and so weights",
+    "scenes": "start positions, or how many; in a round of a task all policies meet the same one",
+    "measure": "success; score (with score_range); or rubric (with milestones)",
+    "score_range": "the worst and the best score",
+    "milestones": "of a rubric, with the points of each",
+    "alpha": "probability of a wrong answer: per side (compare, check), of any (rank), of limits (certify)",
+    "margin": "how much worse is acceptable, in expected cost; 0 asks which is better",
+    "until_width": "certify stops when the limits are this close",
+    "until_upper": "or when the upper limit on the expected cost is this low",
+    "certificate": "the file to check against; its content is sealed, too",
+    "block": "rounds of a task that are run together, where changing the task is expensive",
+    "blind": 'operators see letters: true, "round" (new ones each round), or false',
+    "aborted": "what a trial that was stopped counts as: failure, or repeat (if none can see it coming)",
+    "discarded": "the same for one that was not usable",
+    "seed": "makes order and letters reproducible, by operators, too; without one it is drawn",
+}
+"""What each setting means, for the file."""
 _Name = Annotated[str, Meta(min_length=1, max_length=80)]
 _Whole = Annotated[int, Meta(ge=1, le=1_000_000)]
 
@@ -280,7 +301,10 @@ class Protocol:
         path
             The file.
         """
-        lines = [f"{name} = {_toml(value)}" for name, value in self.to_dict().items() if value is not None]
+        lines = ["# What this evaluation asks. `boundwatch evaluate start` seals it; no change counts later."]
+        for name, value in self.to_dict().items():
+            lines.append(f"\n# {COMMENTS[name]}")
+            lines.append(f"# {name} = ..." if value is None else f"{name} = {_toml(value)}")
         write_text(path, "\n".join(lines) + "\n")
 
     @classmethod

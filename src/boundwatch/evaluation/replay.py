@@ -101,6 +101,8 @@ class Replay:
         self.schedule: Schedule
         self.evidence: Evidence
         self.seal: dict[str, Any] = {}
+        self.sealed = ""
+        """The hash of the rows before the first trial."""
         self.blocks: list[Block] = []
         self.rounds = 0
         """How many are complete and counted, in their order."""
@@ -208,6 +210,7 @@ class Replay:
     def _on_sealed(self, row: Row) -> None:
         if row.content["commitment"] != self.schedule.commitment:
             raise self._wrong(row, "is a commitment that the key of letters and order does not fit")
+        self.sealed = row.hash
 
     def _on_open(self, row: Row) -> None:
         place = self.schedule.place(len(self.blocks))

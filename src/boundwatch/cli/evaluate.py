@@ -1,0 +1,277 @@
+"""boundwatch evaluate: the trial sheet itself, blinded and randomized, from the protocol to the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from boundwatch._support import files
+from boundwatch.certificates import signing
+from boundwatch.cli import output as out
+from boundwatch.cli.options import AT_LEAST_1, refuse_if
+from boundwatch.cli.root import app, command
+from boundwatch.cli.spelling import flag
+from boundwatch.errors import MissingExtra
+from boundwatch.evaluation import Evaluation, Protocol
+from boundwatch.evaluation.planned import planned
+from boundwatch.evaluation.protocol import COMMENTS
+
+_HELP = "Run an evaluation: the next trial, blinded and in random order, until the question is answered."
+group = typer.Typer(name="evaluate", help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(group)
+_USUAL = {"question": "compare", "tasks": "", "scenes": "", "measure": "success", "rates": ""}
+_USUAL |= {"score_range": "0,5", "until_width": "0.2"}
+_NEEDED = {"score": "score_range", "rubric": "milestones", "check": "certificate", "certify": "until_width"}
+_ONE = ("scenes", "until_width", "most_rounds")  # settings of one number
+
+
+@command(
+    group=group,
+    example="boundwatch evaluate init\n"
+    "boundwatch evaluate init --policies act,dp --tasks mug,bowl --rates 0.6,0.8",
+)
+def init(
+    *,
+    output: Path = Path("protocol.toml"),
+    question: Literal["compare", "rank", "certify", "check"] | None = None,
+    policies: str | None = None,
+    tasks: str | None = None,
+    scenes: str | None = None,
+    measure: Literal["success", "score", "rubric"] | None = None,
+    score_range: str | None = None,
+    milestones: str | None = None,
+    alpha: float = 0.05,
+    margin: float = 0.0,
+    until_width: float | None = None,
+    certificate: str | None = None,
+    rates: str | None = None,
+    most_rounds: Annotated[int | None, AT_LEAST_1] = None,
+    force: bool = False,
+) -> None:
+    """Write a protocol: what is asked, of which policies and tasks, and when it stops.
+
+    In a terminal, it asks for what was not given. Read the file before you start: it has further settings,
+    each with a comment, and nothing can be changed afterwards.
+
+    Options
+    -------
+    output FILE: The TOML file.
+    question: compare two policies, rank several, certify one, or check one against a certificate.
+    policies NAME,NAME: Names of the policies.
+    tasks NAME,NAME: Names of the tasks; with numbers (mug=2,bowl=1), trials of each per round.
+    scenes N: How many scenes there are, or their names with commas.
+    measure: What is measured. [default: success]
+    score_range WORST,BEST: The range of a score.
+    milestones NAME=POINTS,...: The milestones of a rubric.
+    alpha P: Probability of a wrong answer, per side.
+    margin M: How much worse is acceptable: compare asks if the second policy is no worse than the first.
+    until_width W: Certify: stop when the limits are this close. [default: 0.2]
+    certificate FILE: Check: the certificate.
+    rates RATE,RATE: Success rates that you expect, to plan with; they are not in the protocol.
+    most_rounds N: The end. [default: half as many again as are needed for 90 % power, with --rates]
+    """
+    given = dict(locals())
+    files.protect(output, [certificate], force=force)
+    settings: dict[str, Any] = {"alpha": alpha, "margin": margin}
+    for name in ("question", "policies", "tasks", "scenes", "measure"):
+        settings[name] = _asked(name, given[name])
+    for kind, name in _NEEDED.items():
+        is_asked = given[name] is not None or kind in (settings["question"], settings["measure"])
+        settings[name] = _asked(name, given[name]) if is_asked else None
+    expected = _asked("rates", rates)
+    if most_rounds is None and expected:
+        most_rounds = planned(Protocol(**settings, most_rounds=10_000), expected).suggested
+    protocol = Protocol(**settings, most_rounds=_asked("most_rounds", most_rounds))
+    protocol.save(output)
+    print(f"Wrote {output}: {protocol}, {protocol.most_trials} trials")
+    if expected:
+        print(planned(protocol, expected))
+    print(f"Read it, then seal it:  boundwatch evaluate start {output} -o eval.db")
+
+
+def _asked(name: str, found: Any) -> Any:
+    """Return a setting; what was not given is asked for in a terminal, elsewhere it is the usual one."""
+    usual = _USUAL.get(name)
+    if found is None and sys.stdin.isatty():
+        about = COMMENTS.get(name, "success rates that you expect, to plan with")
+        found = typer.prompt(f"{about}\n{name}", default=usual, show_default=bool(usual))
+    found = usual if found is None else found
+    if found is None:
+        raise typer.BadParameter(f"{flag(name)} is missing")
+    return _read(name, found) if isinstance(found, str) else found
+
+
+def _read(name: str, text: str) -> Any:
+    """Return the value that a text stands for: names, numbers, or names with numbers."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    try:
+        if name in ("question", "measure", "certificate"):
+            return text
+        if name in ("tasks", "milestones") and "=" in text:
+            pairs = [part.partition("=") for part in parts]
+            return {name.strip(): _number(number or "1") for name, _, number in pairs}
+        if name in ("rates", "score_range", *_ONE) and (name != "scenes" or text.isdecimal()):
+            numbers = list(map(_number, parts))
+            return numbers[0] if name in _ONE else numbers
+    except ValueError:
+        raise typer.BadParameter(f"{flag(name)}: {text!r} is not a list of numbers") from None
+    return parts
+
+
+def _number(text: str) -> float:
+    return int(text) if text.strip().isdecimal() else float(text)
+
+
+@command(group=group, example="boundwatch evaluate plan protocol.toml --rates 0.6,0.8")
+def plan(protocol: Path, *, rates: str, as_json: bool = False) -> None:
+    """Say how many rounds a protocol needs, if the policies are as good as you expect.
+
+    Options
+    -------
+    protocol PROTOCOL: The TOML file.
+    rates RATE,RATE: Success rates that you expect, in the order of the policies.
+    """
+    found = planned(Protocol.load(protocol), _read("rates", rates))
+    out.print_json(dataclasses.asdict(found)) if as_json else print(found)
+
+
+@command(group=group, example="boundwatch evaluate start protocol.toml -o eval.db")
+def start(protocol: Path, *, output: Path, sign: Path | None = None) -> None:
+    """Seal a protocol: from then on nothing about it can be changed.
+
+    Options
+    -------
+    protocol PROTOCOL: The TOML file.
+    output EVAL: The new file, which keeps everything.
+    sign KEY: Private key; the signature of what is sealed is written beside it.
+    """
+    loaded = Protocol.load(protocol)
+    if sign is not None:
+        signing.load_key(sign, private=True)  # before anything is written
+    with Evaluation.start(output, loaded) as opened:
+        if sign is not None:
+            signing.sign(output, opened.seal, sign)
+        print(f"Sealed in {output}: {loaded}, {loaded.most_trials} trials")
+        out.print_rows(opened.seal.items())
+    print(f"Send these lines to somebody, then run:  boundwatch evaluate run {output}")
+
+
+@command(
+    group=group,
+    example="boundwatch evaluate run eval.db --load './load_policy.sh'\n"
+    "boundwatch evaluate run eval.db --page --host 0.0.0.0",
+)
+def run(
+    evaluation: Path,
+    *,
+    station: str = "1",
+    load: str | None = None,
+    page: bool = False,
+    host: str = "127.0.0.1",
+    port: Annotated[int, {"min": 0, "max": 65535}] = 8090,
+    token: str | None = None,
+) -> None:
+    """Show the trial to run now, take its outcome with one key, and so on until the end.
+
+    Every outcome is on the disk before the next trial is shown. Leave with q and go on at the same trial.
+
+    Options
+    -------
+    load COMMAND: Run this before each trial, unseen, with the policy's real name in BOUNDWATCH_POLICY, so
+        that nobody has to know it; also BOUNDWATCH_TASK and BOUNDWATCH_SCENE.
+    page: Serve a page for a phone instead. Needs the extra `serve`.
+    host: With --page: the address to listen on; beyond this machine there is a token in the link.
+    port: With --page: the port.
+    token: With --page: the token in the link. [default: drawn]
+    """
+    refuse_if({"--load does not go with --page": page and load is not None})
+    if page:
+        try:
+            serving = importlib.import_module("boundwatch.evaluation.page")
+        except ImportError as error:
+            raise MissingExtra("boundwatch evaluate run --page", "serve") from error
+        serving.serve(evaluation, host=host, port=port, token=token)
+        return
+    from boundwatch.evaluation.terminal import Terminal
+
+    with Evaluation.open(evaluation) as opened:
+        Terminal(opened, station, load=load).run()
+        if opened.finished:
+            print(f"Now:  boundwatch evaluate report {evaluation} -o report.html")
+
+
+@command(group=group, example="boundwatch evaluate next eval.db --json --name")
+def next_(evaluation: Path, *, station: str = "1", name: bool = False, as_json: bool = False) -> None:
+    """Print the trial to run now, for programs: the same until it is recorded, null after the last.
+
+    Options
+    -------
+    name: Also print the policy's name, for the program that loads it; the report says so.
+    """
+    with Evaluation.open(evaluation) as opened:
+        trial = opened.next(station)
+        content = None if trial is None else dataclasses.asdict(trial)
+        if content is not None and trial is not None and name:
+            opened.unblind_once("names of policies, by a program")
+            content["name"] = opened.policy_of(trial)
+        out.print_json(content) if as_json else print(trial or f"no trial: {opened.status['state']}")
+
+
+@command(
+    group=group,
+    example="boundwatch evaluate record eval.db 17 --success\n"
+    "boundwatch evaluate record eval.db 18 --no-success --note 'slipped'\n"
+    "boundwatch evaluate record eval.db 19 --aborted 'the camera froze'\n"
+    "boundwatch evaluate record eval.db --undo 'typed the wrong number'",
+)
+def record(
+    evaluation: Path,
+    trial: int | None = None,
+    *,
+    success: bool | None = None,
+    score: float | None = None,
+    milestones: str | None = None,
+    aborted: str | None = None,
+    discarded: str | None = None,
+    note: str | None = None,
+    undo: str | None = None,
+    release: str | None = None,
+    stop: str | None = None,
+    station: str = "1",
+) -> None:
+    """Keep the outcome of a trial; it is on the disk when this ends. Twice the same counts once.
+
+    Options
+    -------
+    trial [TRIAL]: Its number.
+    success: Whether it succeeded.
+    score S: Its score.
+    milestones NAME,NAME: The milestones that it reached; '' for none.
+    aborted REASON: Instead: why it was aborted; it counts as the protocol says.
+    discarded REASON: Instead: why it is not usable; it counts as the protocol says.
+    note TEXT: Anything worth reading in the report; without TRIAL, of the evaluation.
+    undo REASON: Without TRIAL: take back the station's latest outcome.
+    release REASON: Without TRIAL: let other stations have what this one has not finished.
+    stop REASON: Without TRIAL: end before the rule does.
+    """
+    given = [trial, undo, release, stop, note if trial is None else None]
+    one = sum(each is not None for each in given) == 1
+    refuse_if({"give either TRIAL with its outcome, or --undo, --release, --stop or --note": not one})
+    outcome: dict[str, Any] = {"success": success, "score": score, "aborted": aborted, "discarded": discarded}
+    outcome["milestones"] = None if milestones is None else _read("policies", milestones)
+    with Evaluation.open(evaluation) as opened:
+        if trial is not None:
+            opened.record(trial, note=note, **outcome)
+        elif undo is not None:
+            print(f"took back trial {opened.undo(undo, station)}")
+        elif release is not None:
+            opened.release(station, release)
+        elif stop is not None:
+            opened.stop(stop)
+        elif note is not None:
+            opened.note(note)

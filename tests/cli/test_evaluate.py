@@ -1,0 +1,175 @@
+"""An evaluation from the command line: a protocol, sealed, its trials one by one."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from boundwatch import Evaluation, Protocol
+from boundwatch.cli import app
+from boundwatch.errors import Refusal
+
+
+def evaluate(*arguments, keys=None):
+    done = CliRunner().invoke(app, ["evaluate", *map(str, arguments)], input=keys)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def run(*arguments, keys):
+    """Run trials with keys from a pipe, which must be a file."""
+    command = [sys.executable, "-m", "boundwatch", "evaluate", "run", *map(str, arguments)]
+    return subprocess.run(command, input=keys, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """Return an evaluation that has begun."""
+    path = tmp_path / "eval.db"
+    settings = {"question": "compare", "policies": ["act", "dp"], "tasks": ["mug", "bowl"], "seed": 7}
+    Evaluation.start(path, Protocol(most_rounds=20, **settings)).close()
+    return path
+
+
+INIT = {
+    "compare": ["--policies", "act,dp", "--tasks", "mug=2,bowl", "--scenes", "3", "--most-rounds", "20"],
+    "margin": ["--policies", "act,dp", "--margin", "0.1", "--most-rounds", "20"],
+    "score": ["--policies", "act,dp", "--measure", "score", "--score-range", "0,5", "--most-rounds", "9"],
+    "rubric": ["--policies", "a,b", "--measure", "rubric", "--milestones", "r=1,g=2.5", "--most-rounds", "9"],
+    "rank": ["--question", "rank", "--policies", "a,b,c", "--rates", "0.2,0.5,0.9"],
+    "certify": ["--question", "certify", "--policies", "a", "--until-width", "0.2", "--most-rounds", "90"],
+}
+
+
+@pytest.mark.parametrize("kind", INIT)
+def test_init_writes_a_protocol_that_can_be_sealed(kind, tmp_path):
+    said = evaluate("init", "-o", tmp_path / "p.toml", *INIT[kind])
+    protocol = Protocol.load(tmp_path / "p.toml")
+    assert str(protocol.most_trials) in said
+    text = (tmp_path / "p.toml").read_text()
+    assert text.count("\n# ") >= 18  # a comment on every setting
+    said = evaluate("start", tmp_path / "p.toml", "-o", tmp_path / "e.db")
+    assert protocol.fingerprint in said
+    with Evaluation.open(tmp_path / "e.db") as opened:
+        assert opened.protocol == protocol
+        assert opened.seal["commitment"] in said
+
+
+def test_init_plans_the_rounds(tmp_path):
+    said = evaluate("init", "-o", tmp_path / "p.toml", "--policies", "a,b", "--rates", "0.2,0.9")
+    protocol = Protocol.load(tmp_path / "p.toml")
+    plan = json.loads(evaluate("plan", tmp_path / "p.toml", "--rates", "0.2,0.9", "--json"))
+    assert f"about {plan['rounds']} rounds" in said
+    assert f"at most {protocol.most_rounds} will be run" in said
+    assert plan["median"] <= plan["rounds"] < protocol.most_rounds < 2 * plan["rounds"] + 5
+    assert plan["answered"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--policies is missing"),
+        (["--policies", "a,b"], "--most-rounds is missing"),
+        (
+            ["--policies", "a,b", "--tasks", "mug=x", "--most-rounds", "9"],
+            "--tasks: 'mug=x' is not a list of numbers",
+        ),
+        (["--policies", "a", "--most-rounds", "9"], "policies = ('a',) is not what compare takes"),
+        (["--policies", "a,b", "--rates", "0.5"], "rates = (0.5,) are 1; give one for each of a, b"),
+        (["--policies", "a,b", "--rates", "0.5,0.5"], "cannot be told apart in 2000 rounds"),
+    ],
+)
+def test_init_refuses(arguments, said, tmp_path):
+    done = CliRunner().invoke(app, ["evaluate", "init", "-o", str(tmp_path / "p.toml"), *arguments])
+    assert done.exit_code
+    assert said in done.output + str(done.exception)
+    assert not (tmp_path / "p.toml").exists()
+
+
+def test_a_contradiction_in_the_file_is_refused_with_its_line(tmp_path):
+    evaluate("init", "-o", tmp_path / "p.toml", *INIT["compare"])
+    text = (tmp_path / "p.toml").read_text().replace("alpha = 0.05", "alpha = 1.5")
+    (tmp_path / "p.toml").write_text(text)
+    line = text[: text.index("alpha = ")].count("\n") + 1
+    with pytest.raises(Refusal, match=rf"line {line}: alpha = 1.5 is outside"):
+        evaluate("start", tmp_path / "p.toml", "-o", tmp_path / "e.db")
+    assert not (tmp_path / "e.db").exists()
+
+
+def test_programs_ask_for_trials_and_record_them(begun):
+    trial = json.loads(evaluate("next", begun, "--json"))
+    assert trial["policy"] in "AB"
+    assert json.loads(evaluate("next", begun, "--json")) == trial
+    named = json.loads(evaluate("next", begun, "--json", "--name"))
+    assert named.pop("name") in ("act", "dp")
+    assert named == trial
+    evaluate("next", begun, "--name")  # is said once
+    evaluate("record", begun, 1, "--success", "--note", "easy")
+    evaluate("record", begun, 1, "--success", "--note", "easy")
+    evaluate("record", begun, 2, "--aborted", "the camera froze")
+    assert "took back trial 2" in evaluate("record", begun, "--undo", "it did not")
+    evaluate("record", begun, 2, "--no-success")
+    evaluate("record", begun, "--note", "lunch")
+    evaluate("next", begun, "--station", "2")
+    evaluate("record", begun, "--release", "its robot broke", "--station", "2")
+    evaluate("record", begun, "--stop", "enough")
+    assert evaluate("next", begun, "--json") == "null\n"
+    with Evaluation.open(begun) as opened:
+        said = "\n".join(opened.verify())
+    assert said.count("names of policies, by a program") == 1
+    for each in ("easy", "froze", "taken back: it did not", "lunch", "station 2 was released", "enough"):
+        assert each in said
+
+
+@pytest.mark.parametrize("arguments", [[], [3, "--undo", "x"], ["--undo", "x", "--stop", "y"], ["--success"]])
+def test_record_wants_one_thing(arguments, begun):
+    done = CliRunner().invoke(app, ["evaluate", "record", str(begun), *map(str, arguments)])
+    assert done.exit_code == 2
+
+
+def test_keys_from_a_pipe_and_going_on_at_the_same_trial(begun):
+    said = run(begun, keys="y\nnaarm stuck\nyuwrong key\nnoall well\nq")
+    assert "Trial 1 of at most 80: policy" in said
+    assert "Kept: trial 3, aborted (arm stuck)" in said
+    assert "Took back trial 4" in said
+    left = said.strip().splitlines()[-3]
+    assert left.startswith("Trial 5 of at most 80")
+    assert run(begun, keys="").splitlines()[0] == left
+    with Evaluation.open(begun) as opened:
+        costs = [outcome.cost for *_, outcome in opened.replay().recorded]
+        assert costs == [0, 1, 1, 1]
+        assert any("at trial 5: all well" in each for each in opened.verify())
+
+
+def test_keys_of_scores_and_milestones(tmp_path):
+    pair = {"question": "compare", "policies": ["a", "b"], "most_rounds": 3}
+    Evaluation.start(tmp_path / "s.db", Protocol(**pair, measure="score", score_range=(0, 5))).close()
+    said = run(tmp_path / "s.db", keys="59e2.5\nex\ne7\n")
+    assert next(line for line in said.splitlines() if "Not kept" in line).endswith("'x' is not a number.")
+    marks = {"reach": 1, "grasp": 3}
+    Evaluation.start(tmp_path / "r.db", Protocol(**pair, measure="rubric", milestones=marks)).close()
+    run(tmp_path / "r.db", keys="1\n12\n\n121\n")
+    costs = []
+    for name in "sr":
+        with Evaluation.open(tmp_path / f"{name}.db") as opened:
+            costs.append([outcome.cost for *_, outcome in opened.replay().recorded])
+    assert costs == [[0, 0.5], [0.75, 0, 1, 0.25]]
+
+
+def test_a_command_loads_the_policy_unseen(begun, tmp_path):
+    script = tmp_path / "load.py"
+    script.write_text(
+        "import os\n"
+        f"open({str(tmp_path / 'loaded')!r}, 'a').write(os.environ['BOUNDWATCH_POLICY'] + ' ')\n"
+        "print(os.environ['BOUNDWATCH_POLICY'])\n"
+    )
+    said = run(begun, "--load", f"{sys.executable} {script}", keys="yy")
+    names = (tmp_path / "loaded").read_text().split()
+    assert sorted(names[:2]) == ["act", "dp"]
+    assert len(names) == 3
+    assert "act" not in said
+    assert "failed (exit 127)" in run(begun, "--load", "/does/not/exist", keys="")
