@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boundwatch.episodes.costs import Notation, convert
+from boundwatch.episodes.cells import Notation, convert
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, Place
 
@@ -136,6 +136,7 @@ REFUSED = [
     (TIME, ["1,234", "0,5"], 0, None),
     (TIME, ["12", datetime.timedelta(seconds=12)], 1, None),
     (TIME, ["=A1"], 0, None),
+    (PERCENT, ["yes"], 0, None),
     (SCORE, ["good"], 0, None),
     (SCORE, ["yes"], 0, None),
 ]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boundwatch.episodes.declared import Declared, Said
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS, Measure
 from boundwatch.errors import Argument, InvalidSetting
@@ -86,7 +86,7 @@ FORCE, GRASPED = Measure("cost", "force", (0, 50)), Measure("success", "grasped"
         (Declared.of(cost="force", cost_range=(0, 9), certified=FORCE), ["force"], None, (0, 9)),
         (Declared.of(success="force", certified=FORCE), ["force"], None, Measure("success", "force")),
         (Declared(cost_range=(0, 5)), ["reward"], None, Measure("reward", "reward", (0, 5))),
-        (Declared(), ["a", "b"], Said("success", "b"), Measure("success", "b")),
+        (Declared(), ["a", "b"], ("success", "b"), Measure("success", "b")),
         (Declared(certified=Measure("cost")), [], None, Measure("cost")),
         (Declared(certified=FORCE), [], None, Measure("cost", None, (0, 50))),
         (Declared(certified=Measure("success")), [], None, Measure("success")),

@@ -50,7 +50,7 @@ def costs(parts, flags, restart):
     text = TextRows(declared, "sheet")
     for number, raw in enumerate(parts, start=1):
         if (block := text.take([Line(number, raw)])) is not None:
-            yield from block.costs(text.rows.measure, text.rows.notation, text.source).costs
+            yield from block.costs(text.rows.measure, text.rows.notation).costs
         if restart:
             text = TextRows(declared, "sheet", json.loads(json.dumps(text.state)))
     text.end()

@@ -31,7 +31,7 @@ def read(data, declared=None, cuts=(), restart=False):
 
 
 def converted(rows, block):
-    return [] if block is None else [(block, block.costs(rows.rows.measure, rows.rows.notation, rows.source))]
+    return [] if block is None else [(block, block.costs(rows.rows.measure, rows.rows.notation))]
 
 
 def together(blocks):

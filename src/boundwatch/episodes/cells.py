@@ -1,29 +1,50 @@
-"""What a cell says: a word for how a trial went, a number as people write it, or nothing."""
+"""What a cell says (how a trial went, a number as people write it, or nothing), and what it costs."""
 
 from __future__ import annotations
 
+import datetime
 import math
+import numbers
 import re
+import sys
 import unicodedata
-from typing import Literal, NamedTuple
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE)
-_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")  # 1,234 could be 1234 or 1.234; 0,125 could not
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch._support.validation import shortest
+from boundwatch.errors import Argument, InvalidCost, Remedy, shown
+
+if TYPE_CHECKING:
+    from boundwatch.episodes.measure import Measure
+
+Cells = Sequence[Any] | NDArray[Any]
+Costs = NDArray[np.float64]
+Mark = Literal["", ".", ","]
+
+_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE).fullmatch
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}").fullmatch  # 1,234 could be 1234 or 1.234; 0,125 could not
+_SEVERAL = re.compile(r"\d+\s*(/|of|von|out of)\s*\d+|[\d.,]+\s*[%％]", re.IGNORECASE).fullmatch
+_DIGITS = re.compile(r"[-+]?\d[\d.,' \u00a0\u202f]*").fullmatch
+_PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII).fullmatch
 _MISSING = {"", "n/a", "na", "nan", "null", "none", "-", "--", "?", "#n/a", "#nv"}
 # The minus of typesetters, and what East Asian keyboards write instead of a point, a minus and a percent sign
 # (their digits Python knows).
 _VARIANTS = {0x2212: "-", 0xFF0E: ".", 0xFF0C: ",", 0xFF0D: "-", 0xFF05: "%"}
+_NAME_WORDS = Argument("success_values")
+_MOST_WORDS = 5
+_ANY_NUMBER = (-sys.float_info.max, sys.float_info.max)
 
-Mark = Literal["", ".", ","]
 
-
-class Number(NamedTuple):
-    """A number that was written as text; its comma is `ambiguous` if it may stand between thousands."""
-
-    value: float
-    mark: Mark
-    percent: bool
-    ambiguous: bool
+def normal(text: str) -> str:
+    """Return a text as it is compared with others: in any case, with any spaces, accents and ticks."""
+    plain = unicodedata.normalize("NFKC", text).replace("\ufe0f", "")  # the mark of a picture, not of a word
+    return " ".join(plain.casefold().split())
 
 
 class Outcome(NamedTuple):
@@ -34,12 +55,6 @@ class Outcome(NamedTuple):
 
     success: bool
     judges: bool
-
-
-def normal(text: str) -> str:
-    """Return a text as it is compared with others: in any case, with any spaces, accents and ticks."""
-    plain = unicodedata.normalize("NFKC", text).replace("\ufe0f", "")  # the mark of a picture, not of a word
-    return " ".join(plain.casefold().split())
 
 
 # One table, in all languages at once.
@@ -60,9 +75,8 @@ _TABLE = {
 _OUTCOMES = {
     normal(word.replace("_", " ")): Outcome(*says) for says, words in _TABLE.items() for word in words.split()
 }
-
-INITIALS: dict[str, bool] = {"s": True, "f": False}
-"""Success and failure by one letter each: only where a column has no other word."""
+# Success and failure by one letter each: only where a column has no other word.
+_INITIALS = {"s": True, "f": False}
 
 
 def outcome(text: str) -> Outcome | None:
@@ -70,20 +84,30 @@ def outcome(text: str) -> Outcome | None:
     return _OUTCOMES.get(normal(text))
 
 
+class Number(NamedTuple):
+    """A number that was written as text; its comma is `ambiguous` if it may stand between thousands."""
+
+    value: float
+    mark: Mark
+    percent: bool
+    ambiguous: bool
+
+
 def number(text: str) -> Number | None:
     """Return the number in a text; None if there is none."""
     plain = text.strip().translate(_VARIANTS)
     percent = plain.endswith("%")
     plain = plain.removesuffix("%").rstrip()
-    comma = _COMMA.fullmatch(plain) is not None
+    comma = _COMMA(plain) is not None
     if "_" in plain:  # Python reads 0_1 as 1
         return None
     try:
         value = float(plain.replace(",", ".") if comma else plain)
     except ValueError:
         return None
-    mark: Mark = "," if comma else "." if "." in plain else ""
-    return Number(value, mark, percent, comma and _THOUSANDS.fullmatch(plain) is not None)
+    return Number(
+        value, "," if comma else "." if "." in plain else "", percent, comma and _THOUSANDS(plain) is not None
+    )
 
 
 def is_missing(value: object) -> bool:
@@ -91,3 +115,259 @@ def is_missing(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().casefold() in _MISSING
     return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+@dataclass
+class Notation:
+    """How a column is written, as far as its cells have shown it; later ones must be written alike.
+
+    `convert` keeps it up to date. Plain JSON values by `dataclasses.asdict`.
+    """
+
+    decimal: Mark = ""
+    percent: bool | None = None
+    words: bool | None = None  # whether costs are words (yes, no), not numbers
+    initials: bool | None = None  # whether outcomes are S and F
+
+
+class Converted(NamedTuple):
+    """The costs of some cells, and which words became failures, how often each.
+
+    These are the words that are neither among the declared `success_values` nor known to mean failure.
+    """
+
+    costs: Costs
+    others: Mapping[str, int]
+
+
+def convert(
+    measure: Measure,
+    cells: Cells,
+    notation: Notation | None = None,
+    *,
+    binary: bool = False,
+    scaled: bool = True,
+) -> Converted:
+    """Return the cost of every cell; the same for a whole column as for its cells one after the other.
+
+    Not `scaled`, these are the values that cells hold (1 for success), whatever the range.
+    """
+    state, others = notation or Notation(), dict[str, int]()
+    low, high = ends = measure.ends if scaled else _ANY_NUMBER
+    values = _plain(measure, cells, state, ends)
+    if values is None or (state.words and values.size):
+        values, others = _read(measure, cells, state, ends)
+    elif values.size:
+        state.words = False
+    if not scaled:
+        return Converted(values, others)
+    costs = (values - low if measure.kind == "cost" else high - values) / (high - low)
+    if binary and not (whole := np.isin(costs, (0, 1))).all():
+        place = int(np.argmin(whole))
+        value = cells[place].item() if isinstance(cells[place], np.generic) else cells[place]
+        problem = "is not 0 or 1, but costs of 0 and 1 were promised"
+        remedy = ("certify with ", Argument("binary", False))
+        raise InvalidCost(problem, value=value, remedy=remedy).of(place)
+    return Converted(costs, others)
+
+
+def _plain(measure: Measure, cells: Cells, state: Notation, ends: tuple[float, float]) -> Costs | None:
+    """Return cells that are numbers in their range, plainly written; None if one of them needs a look."""
+    if not isinstance(cells, np.ndarray) or cells.dtype.kind not in "biuf":
+        kinds = set(map(type, cells))
+        alike = measure.kind != "success" and state.decimal != "," and not state.percent and not state.words
+        if kinds == {str} and alike and all(map(_PLAIN, cells)):
+            state.decimal, state.percent = "." if "." in "".join(cells) else state.decimal, False
+            cells = list(map(float, cells))
+        elif not kinds <= {int, float, bool}:
+            return None
+    try:
+        values = np.asarray(cells, dtype=np.float64)
+    except OverflowError:
+        return None
+    if measure.kind == "success":
+        return values if not measure.success_values and np.isin(values, (0, 1)).all() else None
+    return values if not values.size or (values.min() >= ends[0] and values.max() <= ends[1]) else None
+
+
+def _read(
+    measure: Measure, cells: Cells, state: Notation, ends: tuple[float, float]
+) -> tuple[Costs, dict[str, int]]:
+    """Return what cells hold: each different one is understood once, in the order in which they appear."""
+    listed = cells.tolist() if isinstance(cells, np.ndarray) else cells
+    words = set(map(_key, measure.success_values))
+    try:
+        known = dict.fromkeys(listed, 0.0)
+    except TypeError:  # a list, say; what is wrong above it comes first
+        place = next(at for at, cell in enumerate(listed) if not isinstance(cell, Hashable))
+        _read(measure, listed[:place], state, ends)
+        remedy = "give one value per episode"
+        raise InvalidCost("is not one value", value=listed[place], remedy=remedy).of(place) from None
+    for cell in known:
+        value = cell.item() if isinstance(cell, np.generic) else cell
+        try:
+            if measure.kind != "success":
+                known[cell] = _number(measure, value, state, ends)
+            else:
+                known[cell] = _named(value, words) if words else _success(value, state)
+        except InvalidCost as error:
+            raise _placed(error, listed, cell) from None
+    values = np.fromiter(map(known.__getitem__, listed), np.float64, len(listed))
+    if not words:
+        return values, {}
+    odd = {cell for cell in known if not known[cell] and _usual(cell) is not False}
+    return values, dict(Counter(str(cell).strip() for cell in listed if cell in odd))
+
+
+def _placed(error: InvalidCost, cells: Sequence[Any], cell: Any) -> InvalidCost:
+    """Return a refusal with its place: of nothing, with how far that goes on; of a word, with the others."""
+    place = last = next(at for at, other in enumerate(cells) if other is cell)
+    while is_missing(cell) and last + 1 < len(cells) and is_missing(cells[last + 1]):
+        last += 1
+    if _NAME_WORDS in error.remedy:
+        words = list(dict.fromkeys(shown(str(word).strip()) for word in cells if word != ""))
+        more = ", ..." if len(words) > _MOST_WORDS else ""
+        error.remedy += (f"; the column holds {', '.join(words[:_MOST_WORDS])}{more}",)
+    return error.of(place, last)
+
+
+def _refuse_strangers(cell: Any, what: str) -> None:
+    """Refuse what is neither text nor number: nothing, a formula, a date, a duration."""
+    if is_missing(cell):
+        stopped = "no" if what == "outcome" else "what it cost"
+        remedy = f"not run yet? then end the table above; stopped? then write {stopped}"
+        raise InvalidCost(f"has no {what}", remedy=remedy)
+    if isinstance(cell, str) and cell.startswith("="):
+        remedy = "open and save it in a spreadsheet program, or give it as CSV"
+        raise InvalidCost("is a formula whose result is not in the file", value=cell, remedy=remedy)
+    if isinstance(cell, datetime.date):
+        remedy = "format the cell as text and write it again"
+        raise InvalidCost(f"is a date; was it {cell.month}/{cell.day}?", value=str(cell), remedy=remedy)
+    if isinstance(cell, datetime.timedelta | datetime.time):
+        remedy = "write it as a number, such as its seconds"
+        raise InvalidCost("is a duration", value=str(cell), remedy=remedy)
+
+
+def _success(cell: Any, state: Notation) -> bool:
+    """Return whether a cell says success; S and F do where no other word is."""
+    initial = _INITIALS.get(normal(cell)) if isinstance(cell, str) else None
+    if initial and state.initials is None:
+        state.initials = True
+    if initial is not None and state.initials:
+        return initial
+    found = _usual(cell)
+    if found is None:
+        _refuse_strangers(cell, "outcome")
+        raise _unknown(cell)
+    if state.initials:
+        raise InvalidCost("stands beside S and F", value=cell, remedy="write all outcomes alike")
+    if initial is None and isinstance(cell, str):
+        state.initials = False
+    return found
+
+
+def _usual(cell: Any) -> bool | None:
+    """Return what a cell means in a column of successes: True, False or, if it is neither, None."""
+    if isinstance(cell, str):
+        if (said := outcome(cell)) is not None:
+            return said.success
+        written = number(cell)
+        cell = None if written is None or written.percent else written.value
+    return bool(cell) if isinstance(cell, numbers.Real) and cell in (0, 1) else None
+
+
+def _named(cell: Any, words: set[str]) -> bool:
+    """Return whether a cell is one of the words that were declared to mean success."""
+    key = _key(cell)
+    if key in words:
+        return True
+    _refuse_strangers(cell, "outcome")
+    if _usual(cell):
+        problem = "usually means success, but is not among the words that were declared to"
+        raise InvalidCost(problem, value=cell, remedy=("change the cell, or add it to ", _NAME_WORDS))
+    slips = get_close_matches(key, list(words), n=1, cutoff=0.8)
+    if slips and slips[0] not in key:
+        remedy = ("correct it, or add it to ", _NAME_WORDS)
+        raise InvalidCost(f"looks like {slips[0]!r}", value=cell, remedy=remedy)
+    return False
+
+
+def _key(value: object) -> str:
+    """Return a word as it is compared: 1, 1.0 and "1" are one."""
+    text = str(value)
+    written = number(text)
+    return normal(text) if written is None or written.percent else shortest(written.value)
+
+
+def _unknown(cell: Any) -> InvalidCost:
+    text = cell.strip() if isinstance(cell, str) else ""
+    if _SEVERAL(text):
+        return InvalidCost("is not one trial", value=cell, remedy="give one row per trial")
+    if isinstance(cell, numbers.Real) or number(text) is not None:
+        remedy: Remedy = ("if it is a score, where more is better, use ", Argument("reward"), " with ")
+        return InvalidCost("is neither 0 nor 1", value=cell, remedy=(*remedy, Argument("cost_range")))
+    remedy = ("write yes or no, or name the words that mean success with ", _NAME_WORDS)
+    return InvalidCost("is not a known word for success or failure", value=cell, remedy=remedy)
+
+
+def _number(measure: Measure, cell: Any, state: Notation, ends: tuple[float, float]) -> float:
+    """Return the cost or the reward in a cell, which must be in its range."""
+    _refuse_strangers(cell, "number")
+    said = outcome(cell) if isinstance(cell, str) and measure.kind == "cost" else None
+    if said is not None:
+        value = _answer(measure, cell, said)
+    elif isinstance(cell, str):
+        value = _written(measure, cell, state)
+    else:
+        try:
+            value = float(cell)
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+    if state.words not in (None, said is not None):
+        one, others = ("number", "words") if state.words else ("word", "numbers")
+        problem = f"is a {one} where the rows above have {others}"
+        raise InvalidCost(problem, value=cell, remedy="write all of the column alike")
+    state.words = said is not None
+    low, high = ends
+    if low <= value <= high:
+        return value
+    if not math.isfinite(value):
+        usual = "give every episode a number (a failed one usually the worst)"
+        raise InvalidCost("is not a finite number", value=cell, remedy=usual)
+    remedy = ("pass the range that it can have, known in advance, as ", Argument("cost_range"))
+    raise InvalidCost(f"is outside [{shortest(low)}, {shortest(high)}]", value=cell, remedy=remedy)
+
+
+def _answer(measure: Measure, cell: str, said: Outcome) -> float:
+    """Return the cost that a word has: yes is 1, which no other range than [0, 1] has as its worst."""
+    if said.judges:
+        remedy: Remedy = ("read the column with ", Argument("success", measure.column))
+        raise InvalidCost("says how the trial went, not what it cost", value=cell, remedy=remedy)
+    if measure.cost_range not in (None, (0, 1)):
+        problem = "is a word, and costs in another range than [0, 1] are numbers"
+        raise InvalidCost(problem, value=cell, remedy="write a number")
+    return float(said.success)
+
+
+def _written(measure: Measure, text: str, state: Notation) -> float:
+    """Return the number in a text, which must be written like those before it."""
+    found = number(text)
+    if found is None:
+        remedy: Remedy = "every episode needs one; if the row is a total or a unit, delete it"
+        if _DIGITS(text.strip()):
+            remedy = "write decimals with a point, and nothing between thousands (1234.5)"
+        raise InvalidCost("is not a number", value=text, remedy=remedy)
+    problem, remedy = "", "write all numbers of the column alike"
+    if found.ambiguous and state.decimal != ",":
+        problem = "could have a decimal comma, or a comma between thousands"
+        remedy = "write 1234, or 1.234 with a decimal point"
+    elif found.mark and state.decimal and found.mark != state.decimal:
+        problem = f"has a decimal {'comma' if found.mark == ',' else 'point'}, unlike the rows above it"
+    elif state.percent is not None and found.percent != state.percent:
+        problem = f"has {'a' if found.percent else 'no'} %, unlike the rows above it"
+    elif found.percent and measure.cost_range != (0, 100):
+        problem, remedy = "is a percentage", ("pass ", Argument("cost_range", (0, 100)))
+    if problem:
+        raise InvalidCost(problem, value=text, remedy=remedy)
+    state.decimal, state.percent = found.mark or state.decimal, found.percent
+    return found.value

@@ -1,17 +1,20 @@
-"""What was declared about a file, which of its columns that is, and what must be asked."""
+"""What was declared about a file, which of its columns that is, and what must be asked.
+
+The flag is the law: a name never decides what a cell means. It may ask: several values of a column that
+matters to the guarantee, and that nobody declared, are refused. ``as_is`` silences all of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from boundwatch._support.schema import FrozenMapping
-from boundwatch.episodes.asking import ASKED, Question, certified
 from boundwatch.episodes.cells import normal
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS, Kind, Measure, check_range, split_words
-from boundwatch.errors import Argument, InvalidSetting
+from boundwatch.errors import Argument, InvalidSetting, Place
 
 DEFAULTS: Mapping[str, Kind] = {
     "cost": "cost",
@@ -28,14 +31,37 @@ CUSTOMARY: Mapping[str, Kind] = {
 }
 """The names under which logs keep their outcomes, and what they hold: one is as good as the other."""
 
+Said = tuple[Kind, str | None]
+"""What a format says about itself: what the column of the outcome holds, and its name."""
+
+_SHOWN = 5
 _MOST_COLUMNS = 8
 
 
-class Said(NamedTuple):
-    """What a format says about itself: which column holds the outcome, and what that is."""
+class Question(NamedTuple):
+    """Why several values of a column are asked about, what can be said, and what ``as_is`` then means."""
 
-    kind: Kind
-    column: str | None
+    why: str
+    answers: tuple[str, ...]
+    as_is: str
+    in_order: bool = False  # only where rows are read as time
+    known: str = ""  # the value that is not offered
+
+
+_SEVERAL = Question("and these may be several policies", ("policy", "where"), "they are one policy")
+_TASKS = Question(
+    "and the order of trials matters here",
+    ("strata", "by", "where"),
+    "they come in random order",
+    in_order=True,
+)
+_ASKED = {"task": _TASKS, **dict.fromkeys(("policy", "model", "method", "checkpoint"), _SEVERAL)}
+_MEANINGS = {
+    "strata": "the mean over them is meant",
+    "by": "each is judged by itself",
+    "policy": "they are compared",
+    "where": "only this one is meant",
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +73,7 @@ class Declared:
     certified: Measure | None = None  # that of the certificate that will judge the episodes
     cost_range: tuple[float, float] | None = None  # without a column, like these words
     success_values: tuple[str, ...] = ()
-    answers: tuple[str, ...] = ()  # the arguments by which `ASKED` can be declared, if rows are time
+    answers: tuple[str, ...] = ()  # the arguments by which columns can be declared, if rows are time
     as_is: bool = False  # ask nothing
     certified_where: Mapping[str, str] = field(default_factory=FrozenMapping)  # the rows of the certificate
 
@@ -66,14 +92,12 @@ class Declared:
         """Return what arguments declare; ranges and words are the certificate's unless others are given."""
         ends = None if cost_range is None else check_range(cost_range)
         beside = cls(None, design, certified, ends, split_words(success_values) if success_values else ())
-        named: list[tuple[Kind, str | None]] = [("success", success), ("cost", cost), ("reward", reward)]
-        given = [each for each in named if each[1] is not None]
-        if not given:
-            return beside
+        named: dict[Kind, str | None] = {"success": success, "cost": cost, "reward": reward}
+        given = [(kind, column) for kind, column in named.items() if column is not None]
         if len(given) > 1:
             several = " and ".join(f"{kind}={column!r}" for kind, column in given)
             raise InvalidSetting(f"{several} cannot both be read", remedy="name one column")
-        return cls(beside._measure(*given[0]), design, certified)
+        return cls(beside._measure(*given[0]), design, certified) if given else beside
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -94,8 +118,8 @@ class Declared:
         known = set(map(normal, names))
         if not known.issuperset(map(normal, self.columns)):
             return False
-        certified = () if self.certified is None or not self.certified.column else (self.certified.column,)
-        return self.measure is not None or not known.isdisjoint([*DEFAULTS, *map(normal, certified)])
+        certified = "" if self.certified is None else normal(self.certified.column or "")
+        return self.measure is not None or not known.isdisjoint([*DEFAULTS, *filter(None, [certified])])
 
     def locate(self, names: Sequence[str]) -> dict[str, str]:
         """Return the name in the file of every column of the design, by its name as declared."""
@@ -119,20 +143,24 @@ class Declared:
         column = _find(names, measure.column, measure.kind)
         return measure if column == measure.column else replace(measure, column=column)
 
-    def asked(self, names: Sequence[str]) -> list[str]:
-        """Return the columns of a file that are asked about."""
-        return list(self.questions(names))
-
     def questions(self, names: Sequence[str]) -> dict[str, Question]:
         """Return what is asked about columns of a file, unless they are declared."""
         if self.as_is:
             return {}
+        known = dict(_ASKED)
+        for column, value in self.certified_where.items():
+            why = f"and the certificate is of {value}"
+            known[normal(column)] = Question(why, ("where",), "all are meant", known=value)
         # Strata that came with a certificate answer nothing where no strata are judged.
-        said = [each for each in self.columns if each != self.design.strata or "strata" in self.answers]
-        known = {name: one for name, one in ASKED.items() if self.answers or not one.in_order}
-        known |= {normal(column): certified(value) for column, value in self.certified_where.items()}
-        wanted = known.keys() - set(map(normal, said))
-        return {name: known[normal(name)] for name in names if normal(name) in wanted}
+        said = {
+            normal(each) for each in self.columns if each != self.design.strata or "strata" in self.answers
+        }
+        found = {}
+        for name in names:
+            question = None if (key := normal(name)) in said else known.get(key)
+            if question is not None and (self.answers or not question.in_order):
+                found[name] = question
+        return found
 
     def _as_certified(self, names: Sequence[str], says: Said | None) -> Said | None:
         """Return the column that the certificate means, if there is one."""
@@ -140,14 +168,14 @@ class Declared:
             return None
         kind, column = self.certified.kind, self.certified.column
         if column is not None and normal(column) in map(normal, names):
-            return Said(kind, _find(names, column, kind))
+            return kind, _find(names, column, kind)
         if says is None and not names:
-            return Said(kind, None) if kind == "cost" or column in (None, "1") else None
+            return (kind, None) if kind == "cost" or column in (None, "1") else None
         if not is_customary(self.certified):
             return None
         # In a log its own column, if it holds the same.
-        usual = [Said(kind, name) for name in names if CUSTOMARY.get(normal(name)) == kind]
-        fitting = usual if says is None else [says] if says.kind == kind else []
+        usual: list[Said] = [(kind, name) for name in names if CUSTOMARY.get(short(name)) == kind]
+        fitting = usual if says is None else [says] if says[0] == kind else []
         return fitting[0] if len(fitting) == 1 else None
 
     def _measure(self, kind: Kind, column: str | None) -> Measure:
@@ -159,15 +187,49 @@ class Declared:
         return Measure(kind, column, cost_range, words)
 
 
+def one_value(
+    question: Question,
+    cells: Iterable[tuple[Sequence[str], str]],
+    known: dict[str, str],
+    where: Place,
+    offered: Sequence[str],
+) -> None:
+    """Take further cells of a column, each with what its rows are taken apart by (a policy, a robot).
+
+    Refuse a second value, empty cells aside. `known` has the value of each part so far. `offered` are the
+    arguments that can be given here.
+    """
+    pairs = [("/".join(part), value) for part, value in dict.fromkeys(cells) if value]
+    for group, value in pairs:
+        if normal(known.setdefault(group, value)) == normal(value):
+            continue
+        several = list(dict.fromkeys([known[group], *(each for of, each in pairs if of == group)]))
+        other = next((each for each in several if normal(each) != normal(question.known)), several[0])
+        remedy: list[str | Argument] = ["declare it: "]
+        for answer in filter(offered.__contains__, question.answers):
+            chosen: object = {where.column: other} if answer == "where" else where.column
+            remedy += [Argument(answer, chosen), f" ({_MEANINGS[answer]}), or "]
+        remedy += [Argument("as_is", True), f" ({question.as_is})"]
+        listed = ", ".join(several[:_SHOWN]) + (", ..." if len(several) > _SHOWN else "")
+        problem = f"has several values ({listed}), {question.why}"
+        raise InvalidSetting(problem, where=where, remedy=tuple(remedy))
+
+
 def is_customary(measure: Measure) -> bool:
     """Return whether a column says nothing by its name: it has none, or the usual one for what it holds."""
     name = normal(measure.column or "")
     return not name or name.isdigit() or CUSTOMARY.get(name) == measure.kind
 
 
+def short(name: str) -> str:
+    """Return a name as it is compared, without the topic of a message (/topic.field)."""
+    return normal(name.partition(".")[2] if name.startswith("/") else name)
+
+
 def _find(names: Sequence[str], column: str, argument: str) -> str:
     """Return the name of a column in the file; refuse one that is not there, or twice."""
     found = [column] * names.count(column) or [each for each in names if normal(each) == normal(column)]
+    found = found or [each for each in names if short(each) == normal(column) or each == f"/{column}"]
     if len(found) == 1:
         return found[0]
     if found:
@@ -178,9 +240,9 @@ def _find(names: Sequence[str], column: str, argument: str) -> str:
 
 def _only(names: Sequence[str]) -> Said:
     """Return the only column with a customary name; ask if there is none, or several."""
-    known = [name for name in names if normal(name) in DEFAULTS]
+    known = [name for name in names if short(name) in DEFAULTS]
     if len(known) == 1:
-        return Said(DEFAULTS[normal(known[0])], known[0])
+        return DEFAULTS[short(known[0])], known[0]
     if len(set(map(normal, known))) == 1:
         raise InvalidSetting(f"there are {len(known)} columns {known[0]!r}", remedy="rename all but one")
     problem = "it was not said what to read"
@@ -198,8 +260,8 @@ def _only(names: Sequence[str]) -> Said:
 def _listed(names: Sequence[str]) -> str:
     if not names:
         return "it is a list, whose only column is 1"
-    names = [
+    shown = [
         name for name in names if normal(name).rpartition(".")[2] != "status"
     ]  # of a run, not of a trial
-    more = ", ..." if len(names) > _MOST_COLUMNS else ""
-    return f"columns: {', '.join(name[:24] for name in names[:_MOST_COLUMNS])}{more}"
+    more = ", ..." if len(shown) > _MOST_COLUMNS else ""
+    return f"columns: {', '.join(name[:24] for name in shown[:_MOST_COLUMNS])}{more}"

@@ -79,7 +79,7 @@ class Design:
         for name in _SINGLE:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value.strip()):
-                raise InvalidSetting("is no name of a column", name=name, value=value, remedy="give one")
+                raise InvalidSetting("is not the name of a column", name=name, value=value, remedy="give one")
         if self.reduce is not None:
             check_choice(self.reduce, "reduce", get_args(Reduction))
             if self.episode is None:

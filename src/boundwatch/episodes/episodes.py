@@ -209,7 +209,7 @@ def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
     for role, names in given.items():
         if role not in ROLES:
             remedy = f"choose from {ROLES}"
-            raise InvalidSetting("is no role of a column", name="keys", value=role, remedy=remedy)
+            raise InvalidSetting("is not a role of a column", name="keys", value=role, remedy=remedy)
         if len(names) != n:
             problem = f"has {len(names)} values for {n} episodes"
             raise InvalidSetting(problem, name=role, remedy="give one per episode")

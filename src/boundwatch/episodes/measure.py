@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.schema import convert as convert_fields
 from boundwatch._support.validation import check_choice, shortest
-from boundwatch.episodes.costs import Cells, convert
+from boundwatch.episodes.cells import Cells, convert
 from boundwatch.errors import Argument, InvalidSetting, Remedy
 
 Kind = Literal["success", "cost", "reward"]
@@ -53,7 +53,7 @@ class Measure:
         if self.kind not in KINDS:
             check_choice(self.kind, "kind", KINDS)
         if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
-            problem, remedy = "is no name of a column", "give one"
+            problem, remedy = "is not the name of a column", "give one"
             raise InvalidSetting(problem, name=self.kind, value=self.column, remedy=remedy)
         if self.cost_range is not None:
             object.__setattr__(self, "cost_range", check_range(self.cost_range))
@@ -81,8 +81,13 @@ class Measure:
         """The least and the greatest value that the column can have."""
         return self.cost_range or (0.0, 1.0)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose cells make a cost; the only one of a list is called 1."""
+        return (self.column or "1",)
+
     def costs(self, cells: Cells) -> NDArray[np.float64]:
-        """Return the cost of every cell; `boundwatch.episodes.costs.convert` goes on from block to block.
+        """Return the cost of every cell; `boundwatch.episodes.cells.convert` goes on from block to block.
 
         Examples
         --------
@@ -127,6 +132,6 @@ def check_range(cost_range: Sequence[float]) -> tuple[float, float]:
 def split_words(given: Iterable[str] | str) -> tuple[str, ...]:
     """Return words one by one: several may be given with commas between them."""
     if not isinstance(given, Iterable):
-        raise InvalidSetting("is no list of words", name="success_values", value=given, remedy="give one")
+        raise InvalidSetting("is not a list of words", name="success_values", value=given, remedy="give one")
     words = [given] if isinstance(given, str) else list(given)
     return tuple(part.strip() for word in words for part in str(word).split(",") if part.strip())

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.readers.block import MOST_LABELS, Block, Cells
-from boundwatch.readers.rows import Rows
+from boundwatch.readers.table import MOST_LABELS, Block, Cells, Rows
 
 SMALLEST = 1 << 16
 """Bytes below which nothing is gained."""
-_NUMBERED = r"^\s*#?\s*\p{Nd}+($|[^\p{Nd}.,]|[.,]($|[^\p{Nd}]))"  # as rows.py has it, in RE2's language
+_NUMBERED = r"^\s*#?\s*\p{Nd}+($|[^\p{Nd}.,]|[.,]($|[^\p{Nd}]))"  # as table.py has it, in RE2's language
 
 
 def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
@@ -26,20 +25,15 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
         return None
     try:
         import pyarrow
-        import pyarrow.csv
+        from pyarrow import compute, csv
     except ImportError:
         return None
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    numbering = [name for name, going_on in rows.numbered.items() if going_on]
-    at = {name: str(rows.names.index(name)) for name in (*rows.wanted, *rows.asked, *numbering)}
-    kinds = dict.fromkeys(at.values(), pyarrow.string())
-    # A point is needed once to know the decimal mark; with several columns it may be in any of them.
-    unmarked = not rows.notation.decimal and b"." in data and len(rows.names) > 1
-    numeric = rows.measure.kind != "success" and not rows.notation.words
-    if numeric and not unmarked:
-        kinds[at[rows.column]] = pyarrow.float64()
-    csv = pyarrow.csv
-    names = [str(place) for place in range(len(rows.names))]
+    wanted, numbering = [*rows.wanted, *rows.asked], list(rows.numbering or ())
+    kinds = {str(rows.names.index(name)): pyarrow.string() for name in (*wanted, *numbering)}
+    if rows.notation.decimal and not rows.notation.words:  # else it is looked for, in this column alone
+        kinds[str(rows.names.index(wanted[0]))] = pyarrow.float64()
+    names = list(map(str, range(len(rows.names))))
     separated = {"delimiter": delimiter or "\x1f", "quote_char": False, "ignore_empty_lines": False}
     converted = {"include_columns": list(kinds), "column_types": kinds, "null_values": []}
     try:
@@ -51,17 +45,14 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
         )
     except pyarrow.ArrowException:
         return None
-    if table.num_rows != lines or not all(_all_numbered(table.column(at[name])) for name in numbering):
+    at = {name: table.column(str(rows.names.index(name))) for name in (*wanted, *numbering)}
+    numbered = [compute.all(compute.match_substring_regex(at[name], _NUMBERED)).as_py() for name in numbering]
+    if table.num_rows != lines or not all(numbered) or (found := _measured(at[wanted[0]], rows)) is None:
         return None
-    column = table.column(at[rows.column])
-    found = _numbers(column, rows, data) if numeric else _words(column, rows)
-    if found is None:
-        return None
-    columns: dict[str, Cells] = {rows.column: found}
-    columns |= {n: _texts(table.column(at[n])) for n in (*rows.wanted, *rows.asked) if n != rows.column}
-    labels = {n: _texts(table.column(at[n])) for n in numbering if rows.counted < MOST_LABELS}
+    columns = {wanted[0]: found} | {name: _texts(at[name]) for name in wanted[1:]}
+    labels = {name: _texts(at[name]) for name in numbering if rows.counted < MOST_LABELS}
     rows.counted += lines
-    return Block(rows.unit, range(first, first + lines), columns, labels)
+    return Block(rows.source, rows.unit, range(first, first + lines), columns, labels)
 
 
 def _is_simple(data: bytes, rows: Rows) -> bool:
@@ -69,7 +60,11 @@ def _is_simple(data: bytes, rows: Rows) -> bool:
     notation = rows.notation
     if (notation.words is None and rows.measure.kind != "success") or any(map(data.__contains__, b'"\0\x1f')):
         return False
-    if notation.decimal == "," or notation.percent or (rows.named and re.fullmatch(r"[\d.]+", rows.column)):
+    if (
+        notation.decimal == ","
+        or notation.percent
+        or (rows.named and re.fullmatch(r"[\d.]+", rows.wanted[0]))
+    ):
         return False
     try:
         return data.isascii() or bool(data.decode("utf-8"))
@@ -77,46 +72,36 @@ def _is_simple(data: bytes, rows: Rows) -> bool:
         return False
 
 
-def _all_numbered(column: Any) -> bool:
-    import pyarrow.compute as compute
-
-    return bool(compute.all(compute.match_substring_regex(column, _NUMBERED)).as_py())
-
-
-def _words(column: Any, rows: Rows) -> list[str] | None:
-    """Return words; None if a row may be blank, a remark, or the header once more."""
-    texts = _texts(column)
-    known = set(texts)
-    unusual = known & {"", rows.column.strip()} or any(text.startswith("#") for text in known)
-    return None if unusual else texts
-
-
-def _numbers(column: Any, rows: Rows, data: bytes) -> NDArray[np.float64] | None:
-    """Return numbers; None if some are not plain, or not written like those above."""
+def _measured(column: Any, rows: Rows) -> Cells | None:
+    """Return words or numbers; None if a row may be blank, a remark, a header or not plainly written."""
     import pyarrow
-    import pyarrow.compute as compute
+    from pyarrow import compute
 
-    mark = "." if b"." in data else ""
+    if rows.measure.kind == "success" or rows.notation.words:
+        texts = _texts(column)
+        known = set(texts)
+        unusual = known & {"", rows.wanted[0].strip()} or any(text.startswith("#") for text in known)
+        return None if unusual else texts
+    numbers, has_point = column, False
     if column.type == pyarrow.string():
-        mark = "." if compute.any(compute.match_substring(column, ".")).as_py() else ""
+        has_point = compute.any(compute.match_substring(column, ".")).as_py()
         try:
-            column = compute.cast(compute.utf8_trim_whitespace(column), pyarrow.float64())
+            numbers = compute.cast(compute.utf8_trim_whitespace(column), pyarrow.float64())
         except pyarrow.ArrowException:
             return None
-    parts = [_array(chunk) for chunk in column.chunks if len(chunk)]
-    values: NDArray[np.float64] = np.concatenate([np.empty(0), *parts])
+    values: NDArray[np.float64] = np.concatenate([np.empty(0), *map(_array, filter(len, numbers.chunks))])
     if not np.isfinite(values).all():
         return None
-    rows.notation.decimal = rows.notation.decimal or ("." if mark else "")
+    rows.notation.decimal = "." if has_point else rows.notation.decimal
     return values
 
 
 def _texts(column: Any) -> list[str]:
     """Return the cells of a column of text without spaces around them."""
     texts: list[str] = []
-    for chunk in column.chunks:
+    for chunk in filter(len, column.chunks):
         encoded = chunk.dictionary_encode()  # a text that comes often is made and looked at once
-        known = [text.strip() for text in encoded.dictionary.to_pylist()]
+        known = list(map(str.strip, encoded.dictionary.to_pylist()))
         texts += map(known.__getitem__, _array(encoded.indices).tolist())
     return texts
 

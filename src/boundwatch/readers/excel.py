@@ -8,13 +8,11 @@ from typing import IO, Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidSetting, MissingExtra, Place
-from boundwatch.readers.block import Block, Table, empty
-from boundwatch.readers.rows import MOST_ABOVE, Header, Row, in_blocks
+from boundwatch.readers.table import MOST_ABOVE, Header, Row, Table, by_rows, empty
 
 _MOST_COLUMNS = 1024  # a cell far to the right makes every row as wide
 _LOOKED_AT = 4 * MOST_ABOVE  # rows of each sheet, to find the one that has the columns
 _LOOKUPS = 3  # cells without a value that may be formulas
-_NONE: tuple[int, list[Any], None] = (0, [], None)
 
 
 def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) -> Table:
@@ -26,23 +24,18 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
     # Values as they were last computed, not formulas.
     book = load_workbook(file, read_only=True, data_only=True)
     name = _choose(book, source, declared, sheet)
-    where = source if len(book.worksheets) == 1 else f"{source} (sheet {name})"
     lines = _rows(book[name])
-    header = Header(declared, where, "row")
-    number, cells, found = next(
-        ((*line, found) for line in lines if (found := header.take([line[1]]))), _NONE
-    )
-    if found is None:
-        if header.above:
-            header.refuse()
-        raise empty(where)
-    rows, _ = found
-    names = rows.names if rows.named or len(rows.names) > 1 else ()
-    table = Table(where, "xlsx", names, rows.measure, iter(()))
+    header = Header(declared, source if len(book.worksheets) == 1 else f"{source} (sheet {name})", "row")
+    for first in lines:
+        if (found := header.take([first[1]])) is not None:
+            break
+    else:
+        header.refuse()
+    rows = found[0]
 
     def filled() -> Iterator[Row]:
-        place, lookups = rows.names.index(rows.column), _LOOKUPS
-        for row, values in lines if rows.named else chain([(number, cells)], lines):
+        place, lookups = rows.names.index(rows.wanted[0]), _LOOKUPS
+        for row, values in chain([] if rows.named else [first], lines):
             values += [None] * (len(rows.names) - len(values))
             if values[place] is None and lookups:  # a formula whose result was never computed, or nothing
                 lookups -= 1
@@ -51,31 +44,25 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
                 values[place] = next((cell.value for each in formulas for cell in each), None)
             yield row, values
 
-    def blocks() -> Iterator[Block]:
-        yield from in_blocks(filled(), rows.take)
-        table.notes += rows.notes()
-
-    table.blocks = blocks()
-    return table
+    names = rows.names if rows.named or len(rows.names) > 1 else ()
+    return by_rows("xlsx", names, rows, filled(), careful=True)
 
 
 def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> str:
-    names = [str(each.title) for each in book.worksheets]
-    where = Place(source)
+    names, where = [str(each.title) for each in book.worksheets], Place(source)
     if sheet is not None:
         numbered = {str(number): name for number, name in enumerate(names, start=1)}
         known = numbered | {name.casefold(): name for name in names}  # Excel has no two that differ by case
         if sheet.casefold() not in known:
             listed = f"choose one of {', '.join(map(repr, names))}"
-            raise InvalidSetting("is no sheet of it", where=where, name="sheet", value=sheet, remedy=listed)
+            raise InvalidSetting("is not in it", where=where, name="sheet", value=sheet, remedy=listed)
         return known[sheet.casefold()]
-    heads = {name: [cells for _, cells in islice(_rows(book[name]), _LOOKED_AT)] for name in names}
-    filled = [name for name in names if any(cell is not None for cells in heads[name] for cell in cells)]
-    fitting = [
-        name
-        for name in filled
-        if any(declared.fits(["" if v is None else str(v) for v in row]) for row in heads[name])
-    ]
+    filled, fitting = [], []
+    for name in names:
+        heads = [cells for _, cells in islice(_rows(book[name]), _LOOKED_AT)]
+        filled += [name] if heads else []
+        fits = (declared.fits(["" if cell is None else str(cell) for cell in cells]) for cells in heads)
+        fitting += [name] if any(fits) else []
     if not filled:
         raise empty(source)
     if len(filled) > 1 and len(fitting) != 1:

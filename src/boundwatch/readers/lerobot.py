@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,10 @@ from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.measure import Kind
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers import parquet
-from boundwatch.readers.block import Block, Table, columnar, first_of, wanted
 from boundwatch.readers.json_rows import document
+from boundwatch.readers.table import Cells, Table, by_columns, of_log
 
-INFO = Path("meta", "info.json")
-"""The file by which a folder is known to be a dataset."""
-
-_TASKS = Path("meta", "tasks.parquet")
+_INFO = Path("meta", "info.json")  # by which a folder is known to be a dataset
 _FETCH = "fetch the whole dataset again"
 _WRITER = "give the eval_info.json that lerobot-eval wrote"
 _OUTCOMES: dict[str, Kind] = {"success": "success", "sum_reward": "reward", "max_reward": "reward"}
@@ -41,12 +37,17 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     (``per_task``), or seed (``per_episode``).
     """
     content = document(data, source)
-    key = "per_task" if isinstance(content, dict) and "per_task" in content else "per_episode"
-    entries = content.get(key) if isinstance(content, dict) else None
-    if not isinstance(entries, list) or not entries or not all(isinstance(e, dict) for e in entries):
-        raise InvalidCost(f"{key} is no list of objects", where=Place(source), remedy=_WRITER)
-    columns = _tasks(entries, source) if key == "per_task" else _episodes(entries, source)
-    table = columnar(source, "lerobot-eval", columns, declared, _OUTCOMES)
+    columns: dict[str, list[Any]] = {}
+    if "per_task" in content:
+        shared = set.intersection(*(set(_METRICS) & set(task["metrics"]) for task in content["per_task"]))
+        columns |= {_METRICS[name]: [] for name in _METRICS if name in shared}
+        columns |= {"task_group": [], "task_id": [], "task": []}
+        for place, entry in enumerate(content["per_task"]):
+            _add(entry, columns, Place(f"{source}: per_task[{place}]"))
+    else:
+        entries = content["per_episode"]
+        columns = {name: [entry[name] for entry in entries] for name in entries[0]}
+    table = of_log(source, "lerobot-eval", columns, declared, _OUTCOMES)
     table.strata = "task" if "task" in columns else None
     table.warnings += _suspicions(columns)
     tasks = len(set(columns.get("task", ())))
@@ -56,46 +57,26 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     return table
 
 
-def _tasks(entries: list[dict[str, Any]], source: str) -> dict[str, list[Any]]:
-    lists = [_metrics(entry, Place(f"{source}: per_task[{n}]")) for n, entry in enumerate(entries)]
-    shared = [name for name in lists[0] if all(name in each for each in lists)]
-    tasks = [f"{entry['task_group']}/{entry['task_id']}" for entry in entries]
-    if repeated := [name for name, times in Counter(tasks).items() if times > 1]:
-        problem, remedy = f"per_task has {repeated[0]!r} more than once", "keep one entry per task"
-        raise InvalidCost(problem, where=Place(source), remedy=remedy)
-    columns = {_METRICS[name]: [value for each in lists for value in each[name]] for name in shared}
-    places = [n for n, each in enumerate(lists) for _ in next(iter(each.values()))]
-    for name in ("task_group", "task_id"):
-        columns[name] = [entries[n][name] for n in places]
-    return columns | {"task": [tasks[n] for n in places]}
-
-
-def _metrics(entry: dict[str, Any], where: Place) -> dict[str, list[Any]]:
-    """Return the lists of one task, which must be of one length and agree with the counts beside them."""
-    for name, kinds in {"task_group": str, "task_id": int | str, "metrics": dict}.items():
-        if not isinstance(entry.get(name), kinds) or isinstance(entry[name], bool):
-            problem, remedy = "is missing or of the wrong type", _WRITER
-            raise InvalidCost(problem, where=where, name=name, value=entry.get(name), remedy=remedy)
-    columns = {name: entry["metrics"][name] for name in _METRICS if name in entry["metrics"]}
-    lengths = {len(values) if isinstance(values, list) else 0 for values in columns.values()}
+def _add(entry: dict[str, Any], columns: dict[str, list[Any]], where: Place) -> None:
+    """Add the episodes of a task, whose lists must be of one length and agree with the counts beside them."""
+    own = {name: entry[name] for name in ("task_group", "task_id")}
+    own["task"] = f"{own['task_group']}/{own['task_id']}"
+    if own["task"] in columns["task"]:
+        problem, remedy = f"has {own['task']!r} once more", "keep one entry per task"
+        raise InvalidCost(problem, where=where, remedy=remedy)
+    lists = {each: entry["metrics"][name] for name, each in _METRICS.items() if name in entry["metrics"]}
+    lengths = {len(values) if isinstance(values, list) else 0 for values in lists.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise InvalidCost("metrics are not lists of one length", where=where, remedy=_WRITER)
     counts = {"n_episodes": lengths.pop()}
-    if "successes" in columns:
-        counts["n_success"] = sum(value is True or value == 1 for value in columns["successes"])
+    if "success" in lists:
+        counts["n_success"] = sum(value is True or value == 1 for value in lists["success"])
     for name, counted in counts.items():
-        if name in entry and entry[name] != counted:
+        if entry.get(name, counted) != counted:
             problem, remedy = f"but its metrics hold {counted}", "the file was altered: fetch it again"
             raise InvalidCost(problem, where=where, name=name, value=entry[name], remedy=remedy)
-    return columns
-
-
-def _episodes(entries: list[dict[str, Any]], source: str) -> dict[str, list[Any]]:
-    for number, entry in enumerate(entries, start=1):
-        if missing := [name for name in entries[0] if name not in entry]:
-            where = Place(source, "episode", number, missing[0])
-            raise InvalidCost("is missing, unlike in the first one", where=where, remedy=_WRITER)
-    return {name: [entry[name] for entry in entries] for name in entries[0]}
+    for name, cells in columns.items():
+        cells += lists[name] if name in lists else [own[name]] * counts["n_episodes"]
 
 
 def _suspicions(columns: dict[str, list[Any]]) -> Iterator[str]:
@@ -105,7 +86,7 @@ def _suspicions(columns: dict[str, list[Any]]) -> Iterator[str]:
             f"{len(seeds)} episodes have only {len(set(seeds))} different seed(s); "
             "episodes that start alike are not independent, and no error rate holds for them"
         )
-    if "success" in columns and all(success in (False, 0) for success in columns["success"]):
+    if "success" in columns and not any(columns["success"]):
         yield (
             "no episode succeeded; lerobot-eval also writes false if the environment reports no success: "
             "then read reward=sum_reward or reward=max_reward with its cost_range"
@@ -123,40 +104,43 @@ def read_dataset(folder: Path, declared: Declared) -> Table:
     files = {path: parquet.open_parquet(path, path) for path in paths}
     if not files:
         raise _incomplete(source, "has no data/chunk-*/file-*.parquet")
-    names = tuple(dict.fromkeys(name for file in files.values() for name in file.schema_arrow.names))
-    own = first_of(names, {"next.success": "success", "next.reward": "reward"})
-    measure = declared.resolve((*names, "task"), own)
-    columns = wanted((*names, "task"), declared, measure)
-    frames = [n for n in dict.fromkeys([*columns, "episode_index", "task_index"]) if n != "task"]
-    table = Table(source, "lerobot-dataset", (*names, "task"), measure, iter(()), episode="episode_index")
-    table.strata = "task"
+    names = dict.fromkeys(name for file in files.values() for name in file.schema_arrow.names)
 
-    def blocks() -> Iterator[Block]:
-        number, episodes = 0, set[Any]()
-        texts = _task_texts(folder) if "task" in columns else {}
+    def parts(wanted: list[str]) -> Iterator[dict[str, Cells]]:
+        frames, episodes = 0, set[Any]()
+        texts = _task_texts(folder) if "task" in wanted else {}
+        columns = [each for each in dict.fromkeys([*wanted, "episode_index", "task_index"]) if each != "task"]
         for path, file in files.items():
-            _need(file, path, frames)
-            for cells in parquet.parts(file, frames, path):
-                rows = len(cells["episode_index"])
-                episodes.update(np.unique(cells["episode_index"]).tolist())
+            for cells in _cells(file, path, columns):
                 if texts:
                     cells["task"] = [texts.get(int(index), "") for index in cells["task_index"]]
-                yield Block("frame", range(number, number + rows), cells)
-                number += rows
-        for name, counted in {"total_frames": number, "total_episodes": len(episodes)}.items():
+                yield cells
+                frames += len(cells["episode_index"])
+                episodes.update(np.unique(cells["episode_index"]).tolist())
+        for name, counted in {"total_frames": frames, "total_episodes": len(episodes)}.items():
             if info[name] != counted:
                 problem = f"{name} is {info[name]}, but the data hold {counted}"
-                raise _incomplete(str(folder / INFO), f"{problem}: missing episodes make guarantees wrong")
-        table.notes.append(f"{number} frames")
+                raise _incomplete(str(folder / _INFO), f"{problem}: missing episodes make guarantees wrong")
+        table.notes.append(f"{frames} frames")
         table.warnings += _same_start(files)
 
-    table.blocks = blocks()
+    table = by_columns(
+        source,
+        "lerobot-dataset",
+        [*names, "task"],
+        declared,
+        parts,
+        says={"next.success": "success", "next.reward": "reward"},
+        unit="frame",
+    )
+    table.episode, table.strata = "episode_index", "task"
     return table
 
 
-def _need(file: Any, path: str, columns: Iterable[str]) -> None:
+def _cells(file: Any, path: str, columns: list[str]) -> Iterator[dict[str, Cells]]:
     if missing := [name for name in columns if name not in file.schema_arrow.names]:
         raise _incomplete(path, f"has no column {missing[0]!r}")
+    return parquet.parts(file, columns, path)
 
 
 def _incomplete(source: str, problem: str) -> InvalidCost:
@@ -164,31 +148,27 @@ def _incomplete(source: str, problem: str) -> InvalidCost:
 
 
 def _info(folder: Path) -> dict[str, Any]:
-    path = folder / INFO
+    path = folder / _INFO
     if not path.is_file():
         remedy = "give the root folder of a LeRobotDataset"
-        raise InvalidSetting(f"has no {INFO}", where=Place(str(folder)), remedy=remedy)
-    info = document(read_bytes(path), str(path))
-    version = info.get("codebase_version") if isinstance(info, dict) else None
-    if not isinstance(version, str) or not version.startswith("v3."):
+        raise InvalidSetting(f"has no {_INFO}", where=Place(str(folder)), remedy=remedy)
+    info: dict[str, Any] = document(read_bytes(path), str(path))
+    if not str(version := info.get("codebase_version")).startswith("v3."):
         where, remedy = Place(str(path)), "convert the dataset with lerobot's convert_dataset_v21_to_v30"
         problem, name = "is not read, only v3", "codebase_version"
         raise InvalidCost(problem, where=where, name=name, value=version, remedy=remedy)
-    if wrong := [n for n in ("total_episodes", "total_frames") if type(info.get(n)) is not int]:
-        raise _incomplete(str(path), f"{wrong[0]} is not a whole number")
-    return dict(info)
+    return info
 
 
 def _task_texts(folder: Path) -> dict[int, str]:
-    path = str(folder / _TASKS)
+    path = str(folder / "meta" / "tasks.parquet")
     if not Path(path).is_file():
         raise _incomplete(path, "is missing, so tasks have no names (task_index has their numbers)")
     file = parquet.open_parquet(path, path)
     # pandas wrote it with the text as its index, which has a name only in newer files.
     text = "task" if "task" in file.schema_arrow.names else "__index_level_0__"
-    _need(file, path, ("task_index", text))
     texts: dict[int, str] = {}
-    for cells in parquet.parts(file, ["task_index", text], path):
+    for cells in _cells(file, path, ["task_index", text]):
         texts |= {int(index): str(task) for index, task in zip(cells["task_index"], cells[text], strict=True)}
     return texts
 

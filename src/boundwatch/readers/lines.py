@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from boundwatch._support.schema import convert
-from boundwatch.readers.block import Line
+from boundwatch.readers.table import Line
 from boundwatch.readers.text import LONGEST_LINE, long_line
 
 POLL = 0.1

@@ -1,16 +1,16 @@
-"""Bytes of a source: from a file or standard input, out of gzip, in UTF-8; and which format they are in."""
+"""The bytes of a source, as a file that can be read again: out of a pipe or gzip; and their format."""
 
 from __future__ import annotations
 
 import codecs
-import io
 import os
 import re
 import stat
 import sys
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -19,10 +19,8 @@ from typing import IO
 from boundwatch._support.describing import printable
 from boundwatch._support.files import open_binary
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, Place, Refusal
-from boundwatch.readers.block import Format, damaged, too_large
-from boundwatch.readers.text import LONGEST_LINE, long_line
+from boundwatch.readers.table import Format, damaged, too_large
 
-CHUNK = 8 << 20
 MAGIC: dict[bytes, Format] = {
     b"\x93NUMPY": "npy",
     b"PAR1": "parquet",
@@ -37,6 +35,7 @@ _LOGS: dict[Format, bytes] = {
 }
 _GZIP = b"\x1f\x8b"
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_CHUNK = 1 << 20
 _HEAD = 1 << 16
 _MOST_HELD = 256 << 20  # bytes that are kept at once where a format cannot be read in parts
 _FREE = 16 << 20  # bytes that any small file may become when it is decompressed
@@ -67,74 +66,49 @@ def placed(source: str) -> Iterator[None]:
 
 
 @contextmanager
-def open_source(path: str) -> Iterator[Source]:
-    """Open a file, or standard input (``-``), which is not ours to close."""
+def open_source(path: str, source: str) -> Iterator[IO[bytes]]:
+    """Open a file, or standard input (``-``), at its start; what comes through a pipe or gzip is copied."""
     if path == "-":
         if sys.stdin is None or sys.stdin.closed:
-            where, remedy = Place("standard input"), "pipe or redirect a file into it"
-            raise InvalidSetting("cannot be read", where=where, remedy=remedy)
-        yield Source(sys.stdin.buffer, "standard input", seekable=False)
+            remedy = "pipe or redirect a file into it"
+            raise InvalidSetting("cannot be read", where=Place(source), remedy=remedy)
+        with _copied(sys.stdin.buffer, sys.stdin.buffer.read(_HEAD), source) as file:
+            yield file
         return
     with open_binary(path) as file:
         kind = os.fstat(file.fileno()).st_mode
         if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind) or path == "/dev/null"):
-            raise InvalidSetting("is no file", where=Place(path), remedy="name a file, or a folder of one")
-        yield Source(file, path, seekable=file.seekable())
+            problem, remedy = "is not a file", "name a file, or a folder of one"
+            raise InvalidSetting(problem, where=Place(source), remedy=remedy)
+        head = file.read(_HEAD)
+        if file.seekable() and not head.startswith((_GZIP, *_MARKS)):
+            file.seek(0)
+            yield file
+            return
+        with _copied(file, head, source) as copy:
+            yield copy
 
 
-class Source:
-    """The bytes of an open file without gzip around them: `head` has the first ones."""
-
-    def __init__(self, file: IO[bytes], name: str, *, seekable: bool) -> None:
-        self.name, self._file = name, file
-        first = file.read(_HEAD)
-        self._seekable = seekable and not first.startswith(_GZIP)
-        self._parts: Iterator[bytes] = chain([first], iter(partial(file.read, CHUNK), b""))
-        if first.startswith(_GZIP):
-            self._parts = _unpack(self._parts, name)
-        self.head = next(self._parts, b"")
-
-    def lines(self) -> Iterator[bytes]:
-        """Yield all bytes in parts that end with a newline, the last one perhaps without.
-
-        They are UTF-8 where a mark says that they were UTF-16.
-        """
-        parts: Iterator[bytes] = chain([self.head], self._parts)
-        rest, lines = b"", 0
-        if encoding := _MARKS.get(self.head[:2]):
-            parts = _recode(parts, encoding, self.name)
-        for part in parts:
-            cut = part.rfind(b"\n") + 1
-            if not cut:
-                rest += part
-                if len(rest) > LONGEST_LINE:
-                    raise long_line(self.name, lines + 1)
-                continue
-            whole, rest = rest + part[:cut], part[cut:]
-            lines += whole.count(b"\n")
-            yield whole
-        if rest:
-            yield rest
-
-    def seekable(self) -> IO[bytes]:
-        """Return the file itself, or a copy of it in memory where it comes through a pipe or gzip."""
-        if not self._seekable:  # its bytes come once
-            self._file, self._seekable = io.BytesIO(self.whole()), True
-        self._file.seek(0)
-        return self._file
-
-    def whole(self) -> bytes:
-        """Return all bytes; refuse too many."""
-        parts, size = [self.head], len(self.head)
-        for part in self._parts:
-            parts.append(part)
-            size += len(part)
-            if size > _MOST_HELD:
-                raise too_large(self.name, f"more than {_MOST_HELD >> 20} MiB at once")
-        return b"".join(parts)
+@contextmanager
+def _copied(file: IO[bytes], head: bytes, source: str) -> Iterator[IO[bytes]]:
+    """Copy what a file holds into a temporary one, out of gzip, and into UTF-8 where a mark says UTF-16."""
+    parts: Iterable[bytes] = chain([head], iter(partial(file.read, _CHUNK), b""))
+    if head.startswith(_GZIP):
+        parts = _unpack(parts, source)
+        head = next(parts, b"")
+        parts = chain([head], parts)
+    if encoding := _MARKS.get(head[:2]):
+        parts = codecs.iterencode(codecs.iterdecode(parts, encoding), "utf-8")
+    with tempfile.SpooledTemporaryFile(max_size=_MOST_HELD) as copy:
+        try:
+            copy.writelines(parts)
+        except UnicodeError as error:
+            raise damaged(source, "UTF-16", "save it as UTF-8 (in Excel: CSV UTF-8)") from error
+        copy.seek(0)
+        yield copy
 
 
-def _unpack(parts: Iterator[bytes], source: str) -> Iterator[bytes]:
+def _unpack(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
     """Yield what gzip data holds, as long as it does not grow without bound."""
     stream, taken, given = zlib.decompressobj(wbits=31), 0, 0
     try:
@@ -142,7 +116,7 @@ def _unpack(parts: Iterator[bytes], source: str) -> Iterator[bytes]:
             data = part
             taken += len(part)
             while data:
-                out = stream.decompress(data, CHUNK if given else _HEAD)
+                out = stream.decompress(data, _CHUNK)
                 given += len(out)
                 if given > _FREE + _RATIO * taken:
                     raise too_large(source, f"{taken} bytes of gzip data became more than {given - len(out)}")
@@ -158,47 +132,48 @@ def _unpack(parts: Iterator[bytes], source: str) -> Iterator[bytes]:
         raise damaged(source, "gzip", "fetch or compress it again")
 
 
-def _recode(parts: Iterator[bytes], encoding: str, source: str) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder(encoding)()  # leaves the mark, which the parser takes off
-    try:
-        for part in parts:
-            yield decoder.decode(part).encode("utf-8")
-        decoder.decode(b"", final=True)
-    except UnicodeError as error:
-        raise damaged(source, encoding.upper(), "save it as UTF-8 (in Excel: CSV UTF-8)") from error
+def whole(file: IO[bytes], source: str) -> bytes:
+    """Return all bytes of a file; refuse too many."""
+    data = file.read(_MOST_HELD + 1)
+    if len(data) > _MOST_HELD:
+        raise too_large(source, f"more than {_MOST_HELD >> 20} MiB at once")
+    return data
 
 
-def recognize(source: Source) -> Format:
-    """Return the format of a source by its first bytes; ``csv`` stands for all that is read by lines."""
-    head, where = source.head, Place(source.name)
+def recognize(file: IO[bytes], source: str) -> Format:
+    """Return the format of a file by its first bytes; ``csv`` stands for all that is read by lines."""
+    head, where = file.read(_HEAD), Place(source)
+    file.seek(0)
     for magic, found in MAGIC.items():
         if head.startswith(magic):
-            return found if found != "xlsx" else check_archive(source)
+            return found if found != "xlsx" else check_archive(file, source)
     if head.startswith(b"\xd0\xcf\x11\xe0"):
         problem, remedy = "is a workbook of Excel before 2007 (.xls) or an encrypted one", "save it as .xlsx"
         raise InvalidCost(problem, where=where, remedy=remedy)
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
     if re.match(rb"<(!doctype|html|table|\?xml)", text, re.IGNORECASE):
         raise InvalidCost("is a web page (HTML or XML)", where=where, remedy="save it as CSV or .xlsx")
-    of_logs = [name for name, sign in _LOGS.items() if text.startswith(b"{") and re.search(sign, text)]
-    return of_logs[0] if of_logs else "json" if text.startswith(b"[") else "csv"
+    for name, sign in _LOGS.items() if text.startswith(b"{") else ():
+        if re.search(sign, text):
+            return name
+    return "json" if text.startswith(b"[") else "csv"
 
 
-def check_archive(source: Source) -> Format:
+def check_archive(file: IO[bytes], source: str) -> Format:
     """Return what is in a ZIP archive; refuse one that is damaged, or far larger than it looks."""
-    file = source.seekable()
     size = file.seek(0, 2)
     try:
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
             names = set(archive.namelist())
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise damaged(source.name, "XLSX or NPZ") from error
+        raise damaged(source, "XLSX or NPZ") from error
+    file.seek(0)
     if unpacked > min(_FREE + _RATIO * size, 2 * _MOST_HELD):
-        raise too_large(source.name, f"{size} bytes would become {unpacked}")
+        raise too_large(source, f"{size} bytes would become {unpacked}")
     if not names.isdisjoint(("timesteps.npy", "results.npy")):
         return "sb3-evaluations"
     if any(name.startswith("xl/") for name in names):
         return "xlsx"
     problem, remedy = "is a ZIP archive, but neither .xlsx nor evaluations.npz", "save it as CSV, XLSX or NPY"
-    raise InvalidCost(problem, where=Place(source.name), remedy=remedy)
+    raise InvalidCost(problem, where=Place(source), remedy=remedy)

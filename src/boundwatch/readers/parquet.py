@@ -7,29 +7,16 @@ from typing import IO, Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import MissingExtra
-from boundwatch.readers.block import ROWS, Block, Cells, Table, damaged, empty, too_large, wanted
+from boundwatch.readers.table import ROWS, Cells, Table, by_columns, damaged, too_large
 
-MOST_ROWS = 100_000_000
-"""A few bytes can stand for more rows than fit into memory."""
+_MOST_ROWS = 100_000_000  # a few bytes can stand for more rows than fit into memory
 
 
 def read(file: IO[bytes], source: str, declared: Declared) -> Table:
     """Read the columns of a file that are asked for."""
     opened = open_parquet(file, source)
-    names = tuple(opened.schema_arrow.names)
-    if not opened.metadata.num_rows:
-        raise empty(source)
-    measure = declared.resolve(names)
-    columns = wanted(names, declared, measure)
-
-    def blocks() -> Iterator[Block]:
-        number = 1
-        for cells in parts(opened, columns, source):
-            rows = len(cells[columns[0]])
-            yield Block("row", range(number, number + rows), cells)
-            number += rows
-
-    return Table(source, "parquet", names, measure, blocks())
+    names = opened.schema_arrow.names
+    return by_columns(source, "parquet", names, declared, lambda wanted: parts(opened, wanted, source))
 
 
 def open_parquet(file: IO[bytes] | str, source: str) -> Any:
@@ -46,7 +33,7 @@ def open_parquet(file: IO[bytes] | str, source: str) -> Any:
             opened = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise damaged(source, "Parquet") from error
-    if opened.metadata.num_rows > MOST_ROWS:
+    if opened.metadata.num_rows > _MOST_ROWS:
         raise too_large(source, f"it says that it has {opened.metadata.num_rows} rows")
     return opened
 
@@ -67,14 +54,12 @@ def parts(opened: Any, columns: list[str], source: str) -> Iterator[dict[str, Ce
 
 
 def _cells(column: Any) -> Cells:
-    import pyarrow
+    from pyarrow import types
 
-    kind = column.type
-    if pyarrow.types.is_dictionary(kind):
-        known = column.dictionary.to_pylist()
-        return [None if place is None else known[place] for place in column.indices.to_pylist()]
-    number = pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)
-    if number and not column.null_count:
+    if types.is_dictionary(column.type):
+        known = [*column.dictionary.to_pylist(), None]
+        return [known[-1 if place is None else place] for place in column.indices.to_pylist()]
+    if (types.is_floating(column.type) or types.is_integer(column.type)) and not column.null_count:
         return column.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     listed = column.to_pylist()
     return [each[0] if isinstance(each, list) and len(each) == 1 else each for each in listed]

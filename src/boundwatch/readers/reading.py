@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boundwatch._support.validation import check_choice, check_flag
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.episodes.asking import one_value
+from boundwatch.episodes.cells import convert
 from boundwatch.episodes.compatibility import compared
-from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design, Reduction
+from boundwatch.episodes.declared import Declared, one_value
+from boundwatch.episodes.design import USUAL_REDUCTION, Design, Reduction
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.notes import repeats, suspicions
-from boundwatch.errors import Argument, InvalidSetting, Place
+from boundwatch.episodes.notes import repeats, rows_of, suspicions
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, inspect_robots, json_rows, lerobot, mcap, npy, parquet, sb3, vla_eval
-from boundwatch.readers.block import MOST_LABELS, Block, Format, Table, empty, too_large
-from boundwatch.readers.opening import check_archive, open_source, placed, recognize
-from boundwatch.readers.steps import Gathered, filtered, joined_steps, labels, names, reduction
+from boundwatch.readers.opening import check_archive, open_source, placed, recognize, whole
+from boundwatch.readers.table import MOST_LABELS, Block, Format, Table, empty, too_large
 from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
 _SHOWN = 6
+_FILES: dict[str, Callable[[IO[bytes], str, Declared], Table]] = {
+    "npy": npy.read,
+    "parquet": parquet.read,
+    "mcap": mcap.read,
+}
 _DOCUMENTS: dict[str, Callable[[bytes, str, Declared], Table]] = {
     "json": json_rows.read_array,
     "lerobot-eval": lerobot.read_evaluation,
@@ -128,6 +134,10 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     """
     allow_own, as_is = check_flag(allow_own, "allow_own"), check_flag(as_is, "as_is")
     binary = None if binary is None else check_flag(binary, "binary")
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidSetting("is not a path", name="path", value=path, remedy="give costs as they are")
+    if file_format is not None:
+        check_choice(file_format, "file_format", get_args(Format))
     known = [] if certificate is None else _certificates(certificate)
     given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
     given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where, "weights": weights}
@@ -140,31 +150,27 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         design=_design(given, known),
         certified=(known[0].measure or Measure("cost")) if known else None,  # of bare costs, say
     )
-    declared = dataclasses.replace(
-        declared,
-        answers=tuple(answers),
-        as_is=as_is,
-        certified_where=known[0].design.where if known else {},
-    )
+    rows = known[0].design.where if known else {}
+    declared = dataclasses.replace(declared, answers=tuple(answers), as_is=as_is, certified_where=rows)
     if binary is None and known:
         binary = all(one.binary for one in known) or None
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidSetting("is not a path", name="path", value=path, remedy="give costs as they are")
-    if file_format is not None:
-        check_choice(file_format, "file_format", get_args(Format))
-    named = "standard input" if path == "-" else os.fspath(path)
-    with placed(named), ExitStack() as opened:
-        table = _open(os.fspath(path), declared, file_format, sheet, evaluation, opened)
+    path = os.fspath(path)
+    source = "standard input" if path == "-" else path
+    with placed(source), ExitStack() as opened:
+        if path != "-" and (file_format == "lerobot-dataset" or Path(path).is_dir()):
+            table = lerobot.read_dataset(Path(path), declared)
+        else:
+            file = opened.enter_context(open_source(path, source))
+            table = _table(file, source, declared, file_format, sheet, evaluation)
         for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
             if value is not None and table.file_format != owner:
                 remedy = f"leave it out: this is {table.file_format}"
                 raise InvalidSetting(f"goes with {owner}", name=name, value=value, remedy=remedy)
-        located = declared.locate(table.names) if table.located is None else dict(table.located)
         own = table.strata if "strata" in declared.answers else None
-        if own is not None and declared.design.strata is None and own in declared.asked(table.names):
-            located[own] = own  # the tasks that the format names itself, where they are asked for
+        if own is not None and declared.design.strata is None and own in declared.questions(table.names):
+            # The tasks that the format names itself, where they are asked for.
             declared = dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
-        episodes = _episodes(table, declared, located, binary, judged=bool(known))
+        episodes = _episodes(table, declared, binary, judged=bool(known))
     return episodes if certificate is None else compared(episodes, certificate, allow_own=allow_own)
 
 
@@ -186,93 +192,85 @@ def _design(given: Mapping[str, Any], certificates: Sequence[Certificate]) -> De
     return dataclasses.replace(certificates[0].design, **({"where": {}} | fields))
 
 
-def _open(
-    path: str,
+def _table(
+    file: IO[bytes],
+    source: str,
     declared: Declared,
     file_format: Format | None,
     sheet: str | None,
     evaluation: int | None,
-    opened: ExitStack,
 ) -> Table:
-    """Return the table of a file, a folder or standard input (``-``)."""
-    if path != "-" and (file_format == "lerobot-dataset" or Path(path).is_dir()):
-        return lerobot.read_dataset(Path(path), declared)
-    source = opened.enter_context(open_source(path))
-    found, name = file_format or recognize(source), source.name
+    found = file_format or recognize(file, source)
     if file_format in ("xlsx", "sb3-evaluations"):
-        check_archive(source)
+        check_archive(file, source)
     if found == "xlsx":
-        return excel.read(source.seekable(), name, declared, sheet)
+        return excel.read(file, source, declared, sheet)
     if found == "sb3-evaluations":
-        return sb3.read_evaluations(source.seekable(), name, declared, evaluation)
+        return sb3.read_evaluations(file, source, declared, evaluation)
     if found in _DOCUMENTS:
-        return _DOCUMENTS[found](source.whole(), name, declared)
-    of_bytes = {"npy": npy.read, "parquet": parquet.read, "mcap": mcap.read}
-    if found in of_bytes:
-        return of_bytes[found](source.seekable(), name, declared)
-    return _text(TextRows(declared, name), source.lines())
+        return _DOCUMENTS[found](whole(file, source), source, declared)
+    return (
+        _FILES[found](file, source, declared) if found in _FILES else TextRows(declared, source).table(file)
+    )
 
 
-def _text(text: TextRows, parts: Iterator[bytes]) -> Table:
-    blocks = chain.from_iterable(map(text.feed, parts))
-    first, rows = next(blocks, None), text.rows
-    if first is None or rows is None:
-        text.end()  # may know more
-        raise empty(text.source)
-    listed = rows.names if rows.named or len(rows.names) > 1 or text.file_format == "jsonl" else ()
-    table = Table(text.source, text.file_format, listed, rows.measure, iter(()))
-    table.located, table.notation = rows.located, rows.notation
-
-    def to_the_end() -> Iterator[Block]:
-        yield first
-        yield from blocks
-        text.end()
-        table.notes += text.notes
-
-    table.blocks = to_the_end()
-    return table
-
-
-def _episodes(
-    table: Table, declared: Declared, located: Mapping[str, str], binary: bool | None, *, judged: bool
-) -> Episodes:
+def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: bool) -> Episodes:
     """Take all blocks: an episode is a row, or several rows that are its steps."""
-    design = declared.design
+    design, located = declared.design, declared.locate(table.names)
     roles = {role: located[column] for role in _ROLES if (column := getattr(design, role)) is not None}
-    pair = {f"pair {place}": located[column] for place, column in enumerate(design.pair_by)}
-    blocks = _kept(table, declared, located)
-    episode = design.episode or table.episode
-    if episode is None:
-        found = _rows(blocks, table, roles | pair, binary=bool(binary))
-    else:
-        rule = reduction(design.reduce, table.measure, table.source)
-        apart = roles.get("by") if design.episode is not None else None
-        found = joined_steps(blocks, table, rule, located.get(episode, episode), apart, roles | pair)
-        design = dataclasses.replace(design, reduce=rule, episode=episode)
-    if not len(found.costs):
+    roles |= {f"pair {place}": located[column] for place, column in enumerate(design.pair_by)}
+    if (episode := design.episode or table.episode) is not None:
+        roles["episode"] = located.get(episode, episode)
+        design = dataclasses.replace(design, reduce=_reduction(design, table), episode=episode)
+    values, numbers, unit = [np.empty(0)], list[Sequence[int]](), "row"
+    keys: dict[str, Any] = {role: [] for role in roles}
+    others, labels = Counter[str](), dict[str, list[str]]()
+    for block in _kept(table, declared, located):
+        found = block.costs(table.measure, table.notation, binary=bool(binary), scaled=episode is None)
+        values.append(found.costs)
+        numbers.append(block.numbers)
+        unit = block.unit
+        others.update(found.others)
+        for role, column in roles.items():
+            keys[role] += block.names(column)
+        if sum(map(len, numbers)) <= MOST_LABELS:
+            labels = {name: [*labels.get(name, ()), *each] for name, each in block.labels.items()}
+    costs, places = np.concatenate(values), _joined_ranges(numbers)
+    if not costs.size:
         raise empty(table.source)
-    warnings = _misspelled(table, found, judged=judged) if found.others else []
-    tasks = found.keys.get("by") or found.keys.get("strata") or ()
-    looked_at = episode is None and design.cluster is None  # repeats of a scene may well be alike
-    warnings += [*table.warnings, *(suspicions(found.costs, tasks) if looked_at else ())]
-    found.labels.pop(located.get(design.cluster or "", ""), None)
-    table.notes += repeats(found.labels, found.costs, list(found.keys.values()))
-    keys: dict[Any, Sequence[str]] = {role: found.keys[role] for role in roles}
-    if pair:
-        keys["pair"] = [" | ".join(each) for each in zip(*(found.keys[part] for part in pair), strict=True)]
+    if episode is not None:
+        costs, places, labels = (
+            *_joined(costs, places, keys, table, design, apart=bool(declared.design.episode)),
+            {},
+        )
+    if others:
+        table.warnings[:0] = _misspelled(table, others, judged=judged, all_failed=bool(costs.all()))
+    if episode is None and design.cluster is None:  # repeats of a scene may well be alike
+        table.warnings += suspicions(costs, keys.get("by") or keys.get("strata") or ())
+    labels.pop(located.get(design.cluster or "", ""), None)
+    table.notes += repeats(labels, costs, list(keys.values()))
+    if design.pair_by:
+        parts = [keys.pop(f"pair {place}") for place in range(len(design.pair_by))]
+        keys["pair"] = list(map(" | ".join, zip(*parts, strict=True)))
     return Episodes(
-        found.costs,
+        costs,
         binary=binary,
         measure=table.measure,
         design=design,
-        keys=keys,
+        keys=keys,  # type: ignore[arg-type]  # by now all are roles
         source=table.source,
         file_format=table.file_format,
-        unit=found.unit,
-        numbers=found.numbers,
-        warnings=[f"{table.source}: {said}" for said in warnings],
+        unit=unit,
+        numbers=places,
+        warnings=[f"{table.source}: {said}" for said in table.warnings],
         notes=[f"{table.source}: {note}" for note in table.notes],
     )
+
+
+def _joined_ranges(numbers: Sequence[Sequence[int]]) -> Sequence[int]:
+    """Return all numbers; a range, which needs no memory, where none is missing."""
+    whole = range(numbers[0][0], numbers[-1][-1] + 1) if numbers else range(0)
+    return whole if len(whole) == sum(map(len, numbers)) else list(chain.from_iterable(numbers))
 
 
 def _kept(table: Table, declared: Declared, located: Mapping[str, str]) -> Iterator[Block]:
@@ -280,13 +278,14 @@ def _kept(table: Table, declared: Declared, located: Mapping[str, str]) -> Itera
     design, questions, rows = declared.design, declared.questions(table.names), 0
     known: dict[str, dict[str, str]] = {column: {} for column in questions}
     apart = [located[column] for column in (design.policy, design.by) if column is not None]
-    for block in _meant(table, {located[column]: value for column, value in design.where.items()}):
+    where = {located[column]: value for column, value in design.where.items()}
+    for block in _meant(table, where) if where else table.blocks:
         rows += len(block.numbers)
         if rows > _MOST_ROWS:
             raise too_large(table.source, f"more than {_MOST_ROWS:,} rows")
-        groups = list(zip(*(labels(block.columns[name]) for name in apart), strict=True))
         for column, question in questions.items():
-            values = zip(groups or repeat(()), labels(block.columns[column]), strict=False)
+            groups = zip(*map(block.labelled, apart), strict=True) if apart else repeat(())
+            values = zip(groups, block.labelled(column), strict=False)
             place, offered = Place(table.source, column=column), declared.answers or ("where",)
             one_value(question, values, known[column], place, offered)
         yield block
@@ -294,57 +293,93 @@ def _kept(table: Table, declared: Declared, located: Mapping[str, str]) -> Itera
 
 def _meant(table: Table, where: Mapping[str, str]) -> Iterator[Block]:
     """Yield the rows with these values; refuse values that no row has, and show those that some have."""
-    if not where:
-        yield from table.blocks
-        return
     found, seen = False, dict[str, None]()
     for block in table.blocks:
-        kept = filtered(block, where, table.source)
-        if len(kept.numbers):
+        kept = block.where(where)
+        if len(kept):
             found = True
             yield kept
         elif not found and len(seen) < _SHOWN:
-            seen |= dict.fromkeys(
-                f"{column}={each}" for column in where for each in labels(block.columns[column])
-            )
+            seen |= dict.fromkeys(f"{column}={each}" for column in where for each in block.labelled(column))
     if not found:
         remedy = f"give a value that the column has: {', '.join(list(seen)[:_SHOWN])}"
-        raise InvalidSetting(
-            "matches no row", where=Place(table.source), name="where", value=dict(where), remedy=remedy
-        )
+        place = Place(table.source)
+        raise InvalidSetting("matches no row", where=place, name="where", value=dict(where), remedy=remedy)
 
 
-def _rows(blocks: Iterator[Block], table: Table, roles: Mapping[str, str], *, binary: bool) -> Gathered:
-    """Take rows that are episodes."""
-    found = Gathered(np.empty(0), keys={role: [] for role in roles})
-    costs, numbers = [found.costs], list[Sequence[int]]()
-    for block in blocks:
-        converted = block.costs(table.measure, table.notation, table.source, binary=binary)
-        found.unit = block.unit
-        costs.append(converted.costs)
-        numbers.append(block.numbers)
-        for role, column in roles.items():
-            found.keys[role] += names(block, column, table.source)
-        found.others.update(converted.others)
-        if sum(map(len, numbers)) <= MOST_LABELS:
-            found.labels = {name: [*found.labels.get(name, ()), *each] for name, each in block.labels.items()}
-    found.costs = np.concatenate(costs)
-    first, last = (numbers[0][0], numbers[-1][-1]) if numbers else (0, -1)
-    whole = last - first + 1 == found.costs.size  # then they need no memory
-    found.numbers = range(first, last + 1) if whole else list(chain.from_iterable(numbers))
-    return found
-
-
-def _misspelled(table: Table, found: Gathered, *, judged: bool) -> list[str]:
+def _misspelled(table: Table, others: Counter[str], *, judged: bool, all_failed: bool) -> list[str]:
     """Refuse words for success that a column does not have; only warn where costs are judged."""
-    words = table.measure.success_values
-    listed = ", ".join(f"{word!r} ({n})" for word, n in list(found.others.items())[:5])
+    words = ", ".join(table.measure.success_values)
+    listed = ", ".join(f"{word!r} ({n})" for word, n in list(others.items())[:5])
     table.notes.append(f"words that became failures: {listed}")
-    if not found.costs.all():
+    if not all_failed:
         return []
-    problem = f"are words that column {table.column!r} has none of"
+    problem = f"are words that column {table.measure.columns[0]!r} has none of"
     if not judged:
         remedy = ("correct ", Argument("success_values"), " or, if every trial failed, write no there")
-        value = ", ".join(words)
-        raise InvalidSetting(problem, name="success_values", value=value, remedy=remedy)
-    return [f"success_values = {', '.join(words)} {problem}, so every trial counts as a failure"]
+        raise InvalidSetting(problem, name="success_values", value=words, remedy=remedy)
+    return [f"success_values = {words} {problem}, so every trial counts as a failure"]
+
+
+def _reduction(design: Design, table: Table) -> Reduction:
+    """Return the rule that makes steps one value, the customary one if none is asked for."""
+    rule = design.reduce or USUAL_REDUCTION.get(table.measure.kind)
+    if rule is None:
+        problem, where = (
+            "has a cost for every step of an episode",
+            Place(table.source, column=table.measure.column),
+        )
+        remedy = ("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum")
+        raise InvalidSetting(problem, where=where, remedy=remedy)
+    return rule
+
+
+def _joined(
+    values: NDArray[np.float64],
+    numbers: Sequence[int],
+    keys: dict[str, Any],
+    table: Table,
+    design: Design,
+    *,
+    apart: bool,
+) -> tuple[NDArray[np.float64], Sequence[int]]:
+    """Return the costs of episodes whose steps have these values, and where each begins; they may interleave.
+
+    The keys of steps become those of episodes, and must be alike in each.
+    """
+    each = [keys.pop("episode"), *([keys["by"]] if apart and "by" in keys else [])]
+    groups = rows_of(list(zip(*each, strict=True)))
+    places, firsts = np.empty(values.size, dtype=np.int64), [int(rows[0]) for rows in groups.values()]
+    for place, rows in enumerate(groups.values()):
+        places[rows] = place
+    for role, names in keys.items():
+        one = [names[firsts[place]] for place in places.tolist()]
+        for row, (first, other) in enumerate(zip(one, names, strict=True)):
+            if first != other:
+                name = each[0][row]
+                problem = (
+                    f"but steps of episode {name} above have {first!r}: several episodes would become one"
+                )
+                ways = (
+                    "keep them apart with ",
+                    Argument("by"),
+                    ", or name a column that no two episodes share",
+                )
+                where = Place(table.source, "row", numbers[row], getattr(design, role, role))
+                raise InvalidSetting(problem, where=where, value=other, remedy=ways)
+        keys[role] = [names[first] for first in firsts]
+    joined = np.full(len(groups), -np.inf)
+    if design.reduce in ("sum", "mean"):
+        joined = np.bincount(places, values, len(groups)).astype(np.float64)
+        joined /= np.bincount(places) if design.reduce == "mean" else 1
+    elif design.reduce == "last":
+        joined[places] = values
+    else:
+        np.maximum.at(joined, places, values)
+    try:
+        costs = convert(dataclasses.replace(table.measure, success_values=()), joined).costs
+    except InvalidCost as error:
+        name = list(groups)[error.cells.start][0]
+        where = Place(f"{table.source}: episode {name}", column=table.measure.columns[0])
+        raise error.at(where) from None
+    return costs, [numbers[first] for first in firsts]

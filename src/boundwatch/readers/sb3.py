@@ -13,7 +13,7 @@ from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Kind
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers import npy
-from boundwatch.readers.block import Table, columnar, damaged, first_of
+from boundwatch.readers.table import Table, damaged, of_log
 
 _ARRAYS = ("results", "ep_lengths", "successes")
 
@@ -28,13 +28,13 @@ def is_monitor(line: str) -> bool:
         return False
 
 
-def monitored(names: Sequence[str], source: str) -> Said | None:
+def monitored(names: Sequence[str], source: str) -> Said:
     """Return what a `Monitor` measures by itself; refuse columns that it does not write."""
     if missing := [name for name in ("r", "l", "t") if name not in names]:
         problem = f"has no column {missing[0]!r}, and a Monitor's columns begin with r, l, t"
         remedy = "give a file that Monitor wrote, unchanged"
         raise InvalidCost(problem, where=Place(source, "line", 2), remedy=remedy)
-    return first_of(names, {"is_success": "success", "r": "reward"})
+    return ("success", "is_success") if "is_success" in names else ("reward", "r")
 
 
 def read_evaluations(file: IO[bytes], source: str, declared: Declared, evaluation: int | None) -> Table:
@@ -52,8 +52,8 @@ def read_evaluations(file: IO[bytes], source: str, declared: Declared, evaluatio
         raise InvalidCost(problem, where=Place(source), remedy="fetch or write the file again")
     row = _choose(evaluation, count, source)
     columns = {name: arrays[name][row] for name in _ARRAYS if name in arrays}
-    outcomes: dict[str, Kind] = {"successes": "success", "results": "reward"}
-    table = columnar(source, "sb3-evaluations", columns, declared, outcomes)
+    says: dict[str, Kind] = {"successes": "success", "results": "reward"}
+    table = of_log(source, "sb3-evaluations", columns, declared, says)
     table.notes.append(f"evaluation {row + 1} of {count}, after {arrays['timesteps'][row]} steps")
     return table
 
@@ -66,7 +66,7 @@ def _load(file: IO[bytes], source: str) -> dict[str, NDArray[Any]]:
             if name not in (*_ARRAYS, "timesteps"):
                 continue
             with archive.open(member) as content:
-                arrays[name] = npy.read_array(content, source, member.file_size)
+                arrays[name] = npy.load(content, source, member.file_size)
             if arrays[name].dtype.kind not in "biuf":
                 raise damaged(source, "NPZ")
     return arrays

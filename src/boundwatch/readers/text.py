@@ -6,24 +6,23 @@ import codecs
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
-from boundwatch.episodes.costs import Notation
+from boundwatch.episodes.cells import Notation
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.errors import InvalidCost, Place
 from boundwatch.readers import arrow, json_rows, sb3
-from boundwatch.readers.block import Block, Format, Line, empty
-from boundwatch.readers.rows import Header, Row, Rows
+from boundwatch.readers.table import ABOVE, Block, Format, Header, Line, Row, Rows, Table
 
 LONGEST_LINE = 4 << 20
-"""Bytes of a line; a longer one is no episode."""
+"""Bytes of a line; a longer one is not an episode."""
+_CHUNK = 8 << 20  # bytes of a file that are read at once
 _DELIMITERS = (",", ";", "\t")
 _QUOTED = re.compile(r'\s*"((?:[^"]++|"")*+)"')  # possessive, so that it takes linear time
 _QUOTE = re.compile(r'\s*"')
 _MOST_LINES = 200  # of a cell in quotes
 _MOST_TEXT = 1 << 18
 _AT_ONCE = 1 << 14  # lines that are read with care
-_LOOKED_FOR = ("above", "remarks", "widest")  # what a header knows
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SAVE = "save it as UTF-8 (in Excel: CSV UTF-8)"
 
@@ -46,8 +45,8 @@ class TextRows:
     @property
     def notes(self) -> list[str]:
         """What was done to read the lines so far."""
-        found = [] if self.rows is None or not self.rows.skipped else self.rows.notes()
-        return [*found, "read as Windows-1252"] if self._windows else found
+        skipped = [] if self.rows is None else self.rows.notes
+        return [*skipped, "read as Windows-1252"] if self._windows else skipped
 
     @property
     def state(self) -> dict[str, Any]:
@@ -55,7 +54,7 @@ class TextRows:
         return {
             "read": [self.file_format, self.lines, self._windows, self._delimiter],
             "pending": self._pending,
-            "above": {name: getattr(self._header, name) for name in _LOOKED_FOR},
+            "above": {"skipped": self._header.skipped, "widest": self._header.widest},
             "names": None if self.rows is None else self.rows.names,
             "shown": None if self.rows is None else self.rows.shown,
         }
@@ -63,14 +62,37 @@ class TextRows:
     def _restore(self, read: Any, pending: Any, above: Any, names: Any, shown: Any) -> None:
         self.file_format, self.lines, self._windows, self._delimiter = read
         self._pending = [(number, text) for number, text in pending]
-        own = self._monitored if self.file_format == "sb3-monitor" else None
-        self._header = Header(self.declared, self.source, "line", own, **above)
+        # Rows change what they have shown; whoever keeps the state may go back to it again.
+        self._header = Header(self.declared, self.source, "line", **copy.deepcopy(above))
+        if self.file_format == "sb3-monitor":
+            self._header.says = self._monitored
         if names is not None:
-            # Rows change what they have shown; whoever keeps the state may go back to it again.
             names, shown = tuple(names), copy.deepcopy(shown) | {"notation": Notation(**shown["notation"])}
             bare = not shown["named"] and self.file_format == "csv" and len(names) == 1
-            measure = self.declared.resolve(() if bare else names, own(names) if own else None)
+            measure = self.declared.resolve(() if bare else names, self._header.says(names))
             self.rows = Rows(names, self.declared, measure, self.source, **shown)
+
+    def table(self, file: IO[bytes]) -> Table:
+        """Return the table of a whole file."""
+        blocks = self._blocks(file)
+        first, rows = next(blocks, None), self.rows
+        if first is None or rows is None:
+            self._header.refuse()
+        listed = rows.names if rows.named or len(rows.names) > 1 or self.file_format == "jsonl" else ()
+        table = Table(self.source, self.file_format, listed, rows.measure, iter(()), notation=rows.notation)
+
+        def to_the_end() -> Iterator[Block]:
+            yield first
+            yield from blocks
+            table.notes += self.notes
+
+        table.blocks = to_the_end()
+        return table
+
+    def _blocks(self, file: IO[bytes]) -> Iterator[Block]:
+        while data := file.read(_CHUNK):
+            yield from self.feed(data + file.readline(LONGEST_LINE + 1))
+        self.end()
 
     def feed(self, data: bytes) -> Iterator[Block]:
         """Take whole lines as they are in a file, the last one perhaps without its newline."""
@@ -81,10 +103,11 @@ class TextRows:
             self.lines += len(block.numbers)
             yield block
             return
-        lines = data.removesuffix(b"\n").split(b"\n") if data else []
+        lines = data.removesuffix(b"\n").split(b"\n")
         for begin in range(0, len(lines), _AT_ONCE):
             part = enumerate(lines[begin : begin + _AT_ONCE], start=self.lines + 1)
-            yield from filter(None, [self.take([Line(*line) for line in part])])
+            if (block := self.take([Line(*line) for line in part])) is not None:
+                yield block
 
     def take(self, lines: Sequence[Line]) -> Block | None:
         """Return the rows that are whole with these lines; None if there is none."""
@@ -99,7 +122,7 @@ class TextRows:
         for number, text in texts:
             if '"' not in text and not self._pending:
                 cells = text.split(self._delimiter) if self._delimiter else [text]
-                ready.append((number, [cell.strip() for cell in cells]))
+                ready.append((number, list(map(str.strip, cells))))
             elif (whole := self._join(number, text, [self._delimiter])) is not None:
                 ready.append((whole[0], whole[1][0]))
         return self.rows.take(ready)
@@ -109,13 +132,11 @@ class TextRows:
         if self._pending:
             raise self._unclosed()
         if self.rows is None:
-            if self._header.above:
-                self._header.refuse()
-            raise empty(self.source)
+            self._header.refuse()
 
     def _open(self, number: int, text: str) -> list[Row]:
         """Look for the header; return the rows that this line holds already."""
-        if self._header.above == 0 and text.lstrip().startswith(("{", "[")):
+        if ABOVE not in self._header.skipped and text.lstrip().startswith(("{", "[")):
             self.file_format = "jsonl"
             self.rows = json_rows.open_lines(number, text, self.declared, self.source)
             return list(json_rows.rows([(number, text)], self.rows))
@@ -168,7 +189,7 @@ class TextRows:
             except UnicodeDecodeError:
                 text = self._foreign(number, raw)
             if "\0" in text:
-                problem, remedy = "holds a NUL byte, so it is no text", "save it as CSV UTF-8"
+                problem, remedy = "holds a NUL byte, so it is not text", "save it as CSV UTF-8"
                 raise InvalidCost(problem, where=Place(self.source, "line", number), remedy=remedy)
             yield number, (text.removeprefix("\ufeff") if number == 1 else text).removesuffix("\r")
 
@@ -197,7 +218,7 @@ def long_line(source: str, number: int) -> InvalidCost:
 def split(text: str, delimiter: str) -> list[str] | None:
     """Return the cells of a row, without spaces around them; None if a quote is not closed."""
     if '"' not in text:
-        return [cell.strip() for cell in (text.split(delimiter) if delimiter else [text])]
+        return list(map(str.strip, text.split(delimiter) if delimiter else [text]))
     cells, start = [], 0
     while True:
         quoted = _QUOTED.match(text, start)

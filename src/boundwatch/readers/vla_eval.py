@@ -11,8 +11,8 @@ from typing import Any
 from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers.block import Table, columnar
 from boundwatch.readers.json_rows import document
+from boundwatch.readers.table import Table, of_log
 
 # What ran last counts, as in the harness's own export; rows without a task's number are all kept.
 _LAST = """
@@ -59,7 +59,7 @@ def _table(rows: list[tuple[Any, ...]], source: str, declared: Declared, *, part
         problem = f"has several benchmarks ({', '.join(benchmarks)})"
         remedy = ("choose one with ", Argument("where", {"benchmark": benchmarks[0]}))
         raise InvalidSetting(problem, where=Place(source), remedy=remedy)
-    table = columnar(source, "vla-eval", columns, declared, {"success": "success"})
+    table = of_log(source, "vla-eval", columns, declared, {"success": "success"})
     table.strata = "task"
     if broken := sum(row[1] is not None for row in rows):
         errors = "episodes broke off with an error; vla-eval counts them as failures"

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from boundwatch.detectors.predicted import check_predictions
-from boundwatch.episodes.asking import Question, one_value
 from boundwatch.episodes.cells import outcome
-from boundwatch.episodes.declared import Declared
+from boundwatch.episodes.declared import Declared, Question, one_value
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal, shown
-from boundwatch.readers.block import Block, Line
 from boundwatch.readers.lines import Batch
-from boundwatch.readers.steps import filtered, label
+from boundwatch.readers.table import Block, Line, label
 from boundwatch.readers.text import LONGEST_LINE, TextRows
 from boundwatch.watching.sources import TORN, is_pipe
 
@@ -84,7 +82,7 @@ class Column:
         if block is None or rows is None or not where:
             return block
         at = self.declared.locate(rows.names)
-        kept = filtered(block, {at[name]: value for name, value in where.items()}, self.rows.source)
+        kept = block.where({at[name]: value for name, value in where.items()})
         return kept if len(kept) else None
 
 
@@ -217,9 +215,9 @@ class TrialReader:
     def _costs(self, column: Column, block: Block) -> list[float]:
         rows = column.rows.rows
         assert rows is not None  # noqa: S101  (there is a block)
-        found = block.costs(rows.measure, rows.notation, self.source, binary=self.binary)
+        found = block.costs(rows.measure, rows.notation, binary=self.binary)
         if column.first is None:
-            column.first = block.columns[rows.column][0]
+            column.first = block.columns[rows.wanted[0]][0]
         costs: list[float] = found.costs.tolist()
         return costs
 

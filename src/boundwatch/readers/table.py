@@ -1,0 +1,428 @@
+"""What every reader gives: the rows of a source, some at a time, column by column; and the rules for rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import numpy as np
+
+from boundwatch._support.validation import shortest
+from boundwatch.episodes.cells import Cells as Cells
+from boundwatch.episodes.cells import Converted, Notation, convert, normal, number, outcome
+from boundwatch.episodes.declared import Declared, Said
+from boundwatch.episodes.measure import Kind, Measure
+from boundwatch.errors import InvalidCost, InvalidSetting, Place
+
+Format = Literal[
+    "csv", "json", "jsonl", "npy", "parquet", "xlsx",
+    "lerobot-eval", "lerobot-dataset", "sb3-monitor", "sb3-evaluations", "mcap",
+    "inspect-robots", "vla-eval",
+]  # fmt: skip
+"""The names of the formats."""
+
+ROWS = 1 << 16
+"""Rows in a block of a format that says how many it has."""
+MOST_LABELS = 300_000
+"""Rows at the beginning of a file whose own numbers are looked at."""
+MOST_ABOVE = 50
+"""Rows with content among which the header is looked for."""
+ABOVE = "rows above the header"
+"""What is skipped before there are names."""
+_LONGEST_NAME = 1000
+_NUMBERED = re.compile(r"#?\s*\d+(?![.,]?\d)").match  # 17, #17, 17b, 17 (redo), 2026-05-01, but not 0.5
+_ID = re.compile(r"#\s*\d+\S*").fullmatch
+_NUMBERING = {"trial", "attempt", "run", "episode"}
+_KNOWN = 2  # rows that must be numbered before one without a number is noticed
+
+Row = tuple[int, Sequence[Any]]
+"""A row's number in its file, and its cells."""
+
+
+class Line(NamedTuple):
+    """A line of a text: its number from 1, and its bytes without the newline."""
+
+    number: int
+    raw: bytes
+
+
+def label(value: object) -> str:
+    """Return the name that a cell holds; nothing if it holds none."""
+    if value is None:
+        return ""
+    if isinstance(value, float | np.floating):
+        return shortest(float(value)) if np.isfinite(value) else ""
+    return str(value).strip()[: _LONGEST_NAME + 1]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows, column by column."""
+
+    source: str
+    unit: str  # what a row is called in its file: line, row, episode, frame or message
+    numbers: Sequence[int]  # where each row is
+    columns: Mapping[str, Cells]  # those that were asked for, by their name in the file
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # those that number rows, for notes
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def place(self, column: str | None, first: int, last: int | None = None) -> Place:
+        """Return where a row of these is, or several are."""
+        end = None if last is None else self.numbers[last]
+        return Place(self.source, self.unit, self.numbers[first], column, end)
+
+    def costs(
+        self, measure: Measure, notation: Notation, *, binary: bool = False, scaled: bool = True
+    ) -> Converted:
+        """Return the cost of every row, as `convert` does; refuse a cell with its place."""
+        cells = self.columns[measure.columns[0]]
+        try:
+            return convert(measure, cells, notation, binary=binary, scaled=scaled)
+        except InvalidCost as error:
+            raise error.at(self.place(measure.column, error.cells[0], error.cells[-1])) from None
+
+    def labelled(self, column: str) -> list[str]:
+        """Return the names in a column, each made once; nothing where a cell holds none."""
+        cells = self.columns[column]
+        values = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        try:
+            known = {value: label(value) for value in dict.fromkeys(values)}
+        except TypeError:  # a list, say
+            return list(map(label, values))
+        return list(map(known.__getitem__, values))
+
+    def names(self, column: str) -> list[str]:
+        """Return the names in a column, of which every row must have one."""
+        found = self.labelled(column)
+        lengths = list(map(len, found))
+        for wrong in {length for length in lengths if not 0 < length <= _LONGEST_NAME}:
+            problem = "is longer than any name" if wrong else "has no name"
+            remedy = "give every row a short text or a whole number there"
+            raise InvalidCost(problem, where=self.place(column, lengths.index(wrong)), remedy=remedy)
+        return found
+
+    def where(self, conditions: Mapping[str, str]) -> Block:
+        """Return the rows that have these values in these columns of the file; refuse an empty cell there."""
+        kept = np.ones(len(self), dtype=bool)
+        for column, value in conditions.items():
+            wanted, found = normal(value), self.labelled(column)
+            if wanted and "" in found:
+                problem, remedy = "is empty, and rows are chosen by it", "write it in every row"
+                raise InvalidCost(problem, where=self.place(column, found.index("")), remedy=remedy)
+            same = {name: normal(name) == wanted for name in set(found)}
+            kept &= np.fromiter(map(same.__getitem__, found), bool, len(found))
+        if kept.all():
+            return self
+        rows = np.flatnonzero(kept).tolist()
+
+        def some(cells: Cells) -> Cells:
+            return cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
+
+        columns = {name: some(cells) for name, cells in self.columns.items()}
+        labels = {name: list(some(cells)) for name, cells in self.labels.items()}
+        return Block(self.source, self.unit, list(some(self.numbers)), columns, labels)
+
+
+@dataclass
+class Table:
+    """A source that was opened; its blocks can be read once, and its notes are complete after them."""
+
+    source: str  # what people call it: a path, or standard input
+    file_format: Format
+    names: tuple[str, ...]  # all its columns; none for a list of values
+    measure: Measure
+    blocks: Iterator[Block]
+    episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
+    strata: str | None = None  # the column of the tasks, where the format runs a fixed set of them
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    notation: Notation = field(default_factory=Notation)
+
+
+def by_columns(
+    source: str,
+    file_format: Format,
+    names: Sequence[str],
+    declared: Declared,
+    parts: Callable[[list[str]], Iterable[Mapping[str, Cells]]],
+    *,
+    says: Mapping[str, Kind] | None = None,
+    unit: str = "row",
+) -> Table:
+    """Return the table of a source that is read by columns: `parts` gives the cells of those asked for.
+
+    `says` has the columns in which a log keeps its outcomes: the first of them that it has is read.
+    """
+    own: list[Said] = [(kind, column) for column, kind in (says or {}).items() if column in names]
+    measure = declared.resolve(names, own[0] if own else None)
+    wanted = [*measure.columns, *declared.locate(names).values(), *declared.questions(names)]
+
+    def blocks() -> Iterator[Block]:
+        number = 0 if unit == "frame" else 1
+        for cells in parts(list(dict.fromkeys(wanted))):
+            rows = len(cells[wanted[0]])
+            yield Block(source, unit, range(number, number + rows), cells)
+            number += rows
+
+    return Table(source, file_format, tuple(names), measure, blocks())
+
+
+def of_log(
+    source: str,
+    file_format: Format,
+    columns: Mapping[str, Cells],
+    declared: Declared,
+    says: Mapping[str, Kind],
+) -> Table:
+    """Return the table of a log that is read at once."""
+    names = tuple(columns)
+    return by_columns(source, file_format, names, declared, lambda _: [columns], says=says, unit="episode")
+
+
+def by_rows(
+    file_format: Format, names: Sequence[str], rows: Rows, cells: Iterable[Row], *, careful: bool = False
+) -> Table:
+    """Return the table of rows, so many at a time; `careful` looks at each of them."""
+
+    def blocks() -> Iterator[Block]:
+        coming, take = iter(cells), rows.take if careful else rows.keep
+        while some := list(islice(coming, ROWS)):
+            if (block := take(some)) is not None:
+                yield block
+        table.notes += rows.notes
+
+    table = Table(rows.source, file_format, tuple(names), rows.measure, blocks())
+    return table
+
+
+def empty(source: str) -> InvalidCost:
+    """Refuse a source without rows."""
+    return InvalidCost("has no episode", where=Place(source), remedy="at least one is needed")
+
+
+def damaged(source: str, what: str, remedy: str = "fetch or write it again") -> InvalidCost:
+    """Refuse data that its own parser does not understand."""
+    return InvalidCost(f"the {what} data is damaged or cut short", where=Place(source), remedy=remedy)
+
+
+def too_large(source: str, what: str) -> InvalidCost:
+    """Refuse what would not fit into memory, before it is taken."""
+    return InvalidCost(f"is too large to read: {what}", where=Place(source), remedy="give fewer episodes")
+
+
+@dataclass
+class Rows:
+    """Rows under a header become blocks; what is not a row is skipped with a note, or refused.
+
+    A row is refused because of the rows above it, so that a stream and a file mean the same.
+    """
+
+    names: tuple[str, ...]
+    declared: Declared
+    measure: Measure
+    source: str
+    unit: str = "line"
+    named: bool = True
+    counted: int = 0  # rows so far
+    numbering: dict[str, Any] | None = None
+    """The columns that have numbered all rows so far; with the first row and its cell if that is not."""
+    skipped: dict[str, int] = field(default_factory=dict)  # what was skipped, and how often
+    notation: Notation = field(default_factory=Notation)
+    """How what is measured is written, which whoever converts it keeps up to date."""
+
+    def __post_init__(self) -> None:
+        located = self.declared.locate(self.names).values()
+        self.asked = list(self.declared.questions(self.names))
+        self.wanted = list(dict.fromkeys([*self.measure.columns, *located]))  # what every row must have
+        self._places = {name: self.names.index(name) for name in self.wanted}
+        self._header = list(map(str.strip, self.names))
+        if self.numbering is None:
+            # What is declared has a meaning of its own; fields of an object have no first one.
+            first = self.names[0] if self.names and (self.named or self.names[0] == "1") else None
+            each = [name for name in self.names if name == first or name.strip().casefold() in _NUMBERING]
+            each = [name for name in each if name not in self.wanted and self.names.count(name) == 1]
+            self.numbering = dict.fromkeys(each)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What the rows so far have shown: fields as plain JSON values."""
+        kept = {"named": self.named, "counted": self.counted, "numbering": self.numbering}
+        return kept | {"skipped": self.skipped, "notation": dataclasses.asdict(self.notation)}
+
+    @property
+    def notes(self) -> list[str]:
+        """What was skipped."""
+        return [f"skipped {what}: {n}" for what, n in self.skipped.items()]
+
+    def take(self, rows: Sequence[Row]) -> Block | None:
+        """Return the block of some rows; None if none of them is an episode's."""
+        return self.keep([row for row in rows if self._is_row(*row)])
+
+    def keep(self, kept: Sequence[Row]) -> Block | None:
+        """Return the block of rows that are known to be an episode's, as wide as what is read."""
+        if not kept:
+            return None
+        numbers = [number for number, _ in kept]
+        labels: dict[str, Sequence[str]] = {}
+        for name in list(self.numbering or ()):
+            index = self.names.index(name)
+            cells = [_text(cells, index) for _, cells in kept]
+            if self._is_numbering(name, numbers, cells):
+                labels[name] = cells
+        columns: dict[str, Cells] = {n: [cells[at] for _, cells in kept] for n, at in self._places.items()}
+        for name in self.asked:  # a short row may lack it
+            index = self.names.index(name)
+            columns[name] = [cells[index] if index < len(cells) else None for _, cells in kept]
+        self.counted += len(kept)
+        return Block(self.source, self.unit, numbers, columns, labels)
+
+    def place(self, number: int, column: str | None = None) -> Place:
+        """Return where something is."""
+        return Place(self.source, self.unit, number, column)
+
+    def _is_row(self, number: int, cells: Sequence[Any]) -> bool:
+        width, count = len(self.names), len(cells)
+        if count == width and cells[0] and cells[0] != self._header[0] and str(cells[0])[0] != "#":
+            return True  # the usual case
+        filled = [cell for cell in cells if cell is not None and cell != ""]
+        if not filled:
+            return False
+        if self.named and list(cells[:width]) == self._header:
+            self._skip("rows that repeat the header", number, str(cells[0]))
+            return False
+        if self._is_remark(cells, filled):
+            self._skip("remarks")
+            return False
+        if count > width and any(cell is not None and cell != "" for cell in cells[width:]):
+            problem = f"has {count} cells, the header has {width}"
+            remedy = "if a comma is in a note, put the note in quotes"
+            raise InvalidCost(problem, where=self.place(number), remedy=remedy)
+        if missing := [name for name, index in self._places.items() if index >= count]:
+            problem = f"ends before this cell: it has {count} cells, the header has {width}"
+            remedy = "write the cell, with separators for empty cells before it"
+            raise InvalidCost(problem, where=self.place(number, missing[0]), remedy=remedy)
+        return True
+
+    def _skip(self, what: str, number: int = 0, cell: str = "") -> None:
+        """Count what is skipped; refuse a header that may be a trial, for only failures would be left."""
+        if len(self.names) == 1 and cell:
+            words = map(normal, self.measure.success_values)
+            if normal(cell) in words or outcome(cell) is not None:
+                problem, remedy = "could be the column's name or a trial", "put another name above the column"
+                raise InvalidCost(problem, where=self.place(number), value=cell, remedy=remedy)
+        self.skipped[what] = self.skipped.get(what, 0) + 1
+
+    def _is_remark(self, cells: Sequence[Any], filled: Sequence[Any]) -> bool:
+        """Return whether a row begins with # and lacks what is read; ids may be called #1, #2."""
+        first = filled[0]
+        if not isinstance(first, str) or not first.startswith("#"):
+            return False
+        complete = all(_text(cells, place) for place in self._places.values())
+        return len(self.names) == 1 or (not _ID(first) and (len(filled) == 1 or not complete))
+
+    def _is_numbering(self, name: str, numbers: Sequence[int], cells: Sequence[str]) -> bool:
+        """Return whether a column still numbers all rows; refuse the only one that it does not."""
+        numbering = self.numbering or {}
+        for above, (place, cell) in enumerate(zip(numbers, cells, strict=True), start=self.counted):
+            first = numbering[name]
+            if _NUMBERED(cell):
+                if first is None or above != _KNOWN:
+                    continue
+                (place, cell), others = first, "below"
+            elif above == 0:
+                numbering[name] = place, cell
+                continue
+            elif above < _KNOWN or first is not None:
+                del numbering[name]
+                return False
+            else:
+                others = "above"
+            problem = f"is not numbered like the {above} rows {others} it"
+            remedy = "if it is a total, a mean, a unit or a remark, delete it; if it is a trial, number it"
+            raise InvalidCost(problem, where=self.place(place, name), value=cell, remedy=remedy)
+        return True
+
+
+def _text(cells: Sequence[Any], index: int) -> str:
+    return "" if index >= len(cells) or cells[index] is None else str(cells[index]).strip()
+
+
+@dataclass
+class Header:
+    """Looks for the row that has the declared columns; `says` is what the format measures by itself."""
+
+    declared: Declared
+    source: str
+    unit: str
+    says: Callable[[Sequence[str]], Said | None] = lambda _: None
+    skipped: dict[str, int] = field(default_factory=dict)
+    widest: Sequence[str] = ()
+
+    def take(self, readings: Sequence[Sequence[Any]]) -> tuple[Rows, int] | None:
+        """Look at a row in every way that it may be read; return the rows below it, and which way it was.
+
+        The first row of a table without names is a row itself: `Rows.named` tells.
+        """
+        texts = [["" if cell is None else str(cell).strip() for cell in cells] for cells in readings]
+        if not any(map(any, texts)):
+            return None
+        declared = self.declared
+        widest = max(texts, key=len)
+        # Nothing but numbers, where no names are wanted, is a row already.
+        bare = declared.is_numbered or not declared.columns
+        bare = bare and any(all(number(cell) for cell in cells) for cells in texts)
+        # The widest reading that has the columns; a log says itself which ones it has.
+        fitting = [] if bare else [cells for cells in texts if declared.fits(cells)]
+        says = self.says(widest)
+        if fitting or (says is not None and declared.measure is None):
+            names = max(fitting, key=len) if fitting else widest
+            rows = self._rows(tuple(names), declared.resolve(names, says))
+            return rows, texts.index(names)
+        remark = texts[0][0].startswith("#") and not _ID(texts[0][0])
+        if not remark and ABOVE not in self.skipped and (bare or declared.is_numbered):
+            return self._unnamed(texts, widest), texts.index(widest)
+        what = "remarks" if remark else ABOVE
+        self.skipped[what] = self.skipped.get(what, 0) + 1
+        self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
+        if self.skipped.get(ABOVE) == MOST_ABOVE:
+            self.refuse()
+        return None
+
+    def refuse(self) -> NoReturn:
+        """Refuse a table none of whose first rows has the declared columns, or that has no rows."""
+        if ABOVE not in self.skipped:
+            raise empty(self.source)
+        self._resolve(self.widest)
+        self.declared.locate(self.widest)
+        raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
+
+    def _rows(self, names: tuple[str, ...], measure: Measure, *, named: bool = True) -> Rows:
+        skipped = dict(self.skipped)
+        return Rows(names, self.declared, measure, self.source, self.unit, named, skipped=skipped)
+
+    def _resolve(self, names: Sequence[str]) -> Measure:
+        try:
+            return self.declared.resolve(names, self.says(names))
+        except InvalidSetting as error:
+            if len(names) < 2 and self.unit == "line":
+                error.remedy += ("; commas, semicolons or tabs separate columns",)
+            raise
+
+    def _unnamed(self, texts: Sequence[Sequence[str]], widest: Sequence[str]) -> Rows:
+        alone = not set(self.declared.columns) - {"1"}
+        numbers = [number(cells[0]) for cells in texts if len(cells) == 1]
+        if alone and len(widest) == 2 and any(each is not None and each.mark == "," for each in numbers):
+            raise InvalidCost(
+                "could be a number with a decimal comma, or two columns",
+                where=Place(self.source, self.unit, 1),
+                value=",".join(widest),
+                remedy="write decimals with a point, or put a name above every column",
+            )
+        names = tuple(str(position) for position in range(1, len(widest) + 1))
+        return self._rows(names, self._resolve(names if len(names) > 1 else ()), named=False)
