@@ -15,7 +15,7 @@ import pytest
 from torch import nn
 
 import boundwatch as bw
-from boundwatch._support.notebook import InTable
+from boundwatch._support.describing import InTable
 from boundwatch.detectors import baselines
 from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected

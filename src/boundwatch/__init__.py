@@ -21,7 +21,7 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch.certificates.campaign import Campaign
     from boundwatch.certificates.certificate import Certificate
     from boundwatch.certificates.family import CertificateFamily
-    from boundwatch.certificates.provenance import Provenance
+    from boundwatch.certificates.record import Provenance
     from boundwatch.comparison import (
         ComparedTasks,
         ComparisonFinding,
@@ -65,7 +65,7 @@ _HOMES = {
     "boundwatch.certificates.campaign": "Campaign",
     "boundwatch.certificates.certificate": "Certificate",
     "boundwatch.certificates.family": "CertificateFamily",
-    "boundwatch.certificates.provenance": "Provenance",
+    "boundwatch.certificates.record": "Provenance",
     "boundwatch.comparison": "ComparedTasks ComparisonFinding ComparisonVerdict PolicyComparison Ranking "
     "compare_once rank",
     "boundwatch.detectors": "ChangeDetector ConfidenceInterval FamilyFinding FamilyTest Finding Fleet "

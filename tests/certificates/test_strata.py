@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.certificates.strata import Stratum, check_strata, mean_over
+from boundwatch.certificates.record import Stratum, check_strata, mean_over
 from boundwatch.episodes.design import Design
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
 

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from boundwatch.certificates.provenance import costs_digest
+from boundwatch.certificates.record import costs_digest
 
 
 def test_the_verdict_is_that_of_check(run, folder):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 
-from boundwatch._support.notebook import InTable
+from boundwatch._support.describing import InTable
 from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.drafting import PLAIN, fields_of, split_delta
-from boundwatch.certificates.strata import Rounds, mean_over, refuse_unknown
+from boundwatch.certificates.limits import PLAIN, fields_of, split_delta
+from boundwatch.certificates.record import Rounds, mean_over, refuse_unknown
 from boundwatch.episodes.design import Design, check_weights
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal, SchemaMismatch

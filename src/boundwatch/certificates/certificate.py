@@ -13,18 +13,15 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.describing import one_line
+from boundwatch._support.describing import InNotebook, one_line
 from boundwatch._support.files import canonical, one_page, read_bytes, write_text
-from boundwatch._support.notebook import InNotebook
 from boundwatch._support.schema import Level, Probability, convert, decode
 from boundwatch._support.validation import check_costs, check_number
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.bounds.shift import shifted_mean_upper
 from boundwatch.certificates import limits, verification
-from boundwatch.certificates.drafting import Measured, fields_of, held_out
-from boundwatch.certificates.provenance import Provenance
-from boundwatch.certificates.record import CostRecord, Trials
-from boundwatch.certificates.strata import Stratum
+from boundwatch.certificates.limits import Measured, fields_of, held_out
+from boundwatch.certificates.record import CostRecord, Provenance, Stratum, Trials
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure

@@ -11,15 +11,13 @@ from typing import Annotated, Any
 from msgspec import Meta
 from numpy.typing import ArrayLike
 
-from boundwatch._support.describing import one_line
+from boundwatch._support.describing import html, one_line, table
 from boundwatch._support.files import one_page, read_bytes, sha256_file, write_text
-from boundwatch._support.notebook import html, table
 from boundwatch._support.schema import FrozenMapping, convert, decode
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import verification
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.certificates.drafting import held_out
-from boundwatch.certificates.limits import HeldOutMethod, derive_all
+from boundwatch.certificates.limits import HeldOutMethod, derive_all, held_out
 from boundwatch.certificates.signing import check_signature
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.measure import Measure

@@ -14,9 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support.files import sha256_file
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.certificates import limits
-from boundwatch.certificates.provenance import costs_digest
-from boundwatch.certificates.record import CostRecord
-from boundwatch.certificates.strata import Rounds, check_strata, mean_over, rounds_of
+from boundwatch.certificates.record import (
+    CostRecord,
+    Rounds,
+    check_strata,
+    costs_digest,
+    mean_over,
+    rounds_of,
+)
 from boundwatch.errors import CertificateError, ProvenanceMismatch, SchemaMismatch
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
 
-from boundwatch._support.notebook import InNotebook, InTable, frame, html, table
+from boundwatch._support.describing import InNotebook, InTable, frame, html, table
 
 
 class ComparisonVerdict(StrEnum):

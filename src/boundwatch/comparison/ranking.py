@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.describing import one_line
-from boundwatch._support.notebook import InNotebook, frame, html, table
+from boundwatch._support.describing import InNotebook, frame, html, one_line, table
 from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds
-from boundwatch._support.notebook import InNotebook
+from boundwatch._support.describing import InNotebook
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.episodes import compatible
 

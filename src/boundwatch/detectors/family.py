@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.describing import one_line
-from boundwatch._support.notebook import InTable, frame, html, table
+from boundwatch._support.describing import InTable, frame, html, one_line, table
 from boundwatch._support.validation import check_choice, check_level, check_margin
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid, split_on_grid

@@ -14,7 +14,7 @@ from scipy.special import xlogy
 from boundwatch._support.validation import check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import no_certificate
-from boundwatch.certificates.provenance import costs_digest
+from boundwatch.certificates.record import costs_digest
 from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import is_customary
 from boundwatch.episodes.design import USUAL_REDUCTION, Design

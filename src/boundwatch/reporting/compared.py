@@ -1,24 +1,28 @@
-"""Comparisons and rankings in words, and as one page that can be signed."""
+"""Comparisons and rankings in words, and as one page that can be signed; what notebooks show of objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from boundwatch._support.validation import check_costs, shortest
 from boundwatch._version import __version__
-from boundwatch.certificates.provenance import costs_digest
+from boundwatch.certificates.record import costs_digest
 from boundwatch.comparison import (
     ComparedTasks,
     ComparisonFinding,
     ComparisonVerdict,
     Ranking,
 )
-from boundwatch.reporting import page
+from boundwatch.reporting import page, wording
 from boundwatch.reporting.report import signature
 from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent, points, upward
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Names = tuple[str, str]
 NAMES = ("A", "B")
@@ -302,3 +306,23 @@ def render_comparison(
         ),
     ]
     return page.page(title, sections)
+
+
+def headline(subject: Any) -> str:
+    """Say an object in one sentence; `boundwatch._support.describing` asks when the first one is shown."""
+    if isinstance(subject, Ranking):
+        return ranking_headline(subject)
+    compared = isinstance(subject, ComparisonFinding | ComparedTasks)
+    return comparison_headline(subject) if compared else wording.headline(subject)
+
+
+def rows(subject: Any) -> list[tuple[str, str]] | None:
+    """Return the table of an object, or None where its fields are the table."""
+    return comparison_evidence(subject) if isinstance(subject, ComparisonFinding) else None
+
+
+def plot(subject: Any) -> Figure:
+    """Draw an object."""
+    from boundwatch.reporting import plots
+
+    return plots.plot(subject)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support import files
 from boundwatch._support.schema import convert, decode
-from boundwatch.certificates.provenance import costs_digest
+from boundwatch.certificates.record import costs_digest
 from boundwatch.detectors.base import Finding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.errors import Place, SchemaMismatch

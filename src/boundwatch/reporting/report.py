@@ -13,7 +13,7 @@ from scipy.special import bdtrc, betaincinv
 
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.provenance import costs_digest
+from boundwatch.certificates.record import costs_digest
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
