@@ -28,10 +28,11 @@ from typing import Any
 import numpy as np
 
 import boundwatch as bw
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import TrialReader, declare
+from boundwatch.watching.trials import TrialReader
 from boundwatch.watching.watch import Counted, Watch, build_detectors
 
 WAYS = ("file", "renamed", "numbered", "dated", "emptied", "pipe", "ids")
@@ -68,7 +69,7 @@ def watch(certificate: str, stream: str, state: str, number: str | None) -> None
     """Count a stream as the command does, and print what was counted."""
     loaded = bw.Certificate.load(certificate)
     with Store(state, "watch") as store:
-        reader = TrialReader(declare({}, Design(id=number)), stream)
+        reader = TrialReader({"": Declared(design=Design(id=number))}, stream)
         session = Watch(build_detectors(loaded, "sequential-test", {}), stream, store, reader)
         resume(session, {})
         source = session.open(stream, follow=stream != "-")

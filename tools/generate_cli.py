@@ -66,7 +66,7 @@ def render(width: int = 100) -> str:
     """Return the page."""
     root = typer.main.get_command(app)
     (options,) = OPTIONS.findall(_help(("certify",), width))
-    once = "  --success COL ...".ljust(34) + "See the options of the file."
+    once = "  --success COL ...".ljust(30) + "See the options of the file."
     sections = [
         f"## {' '.join(path)}\n\n```text\n{_help(path[1:], width).replace(options, once)}\n```\n"
         for path in _paths(root, "boundwatch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -38,11 +39,13 @@ def commands(group=None, *path):
 
 
 @pytest.mark.parametrize("path", commands(), ids=" ".join)
-def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path):
+def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     result = run(*path, "--help")
     assert result.code == 0
-    lines = result.out[result.out.index("Example:") :].split("\n\n")[-1].strip().splitlines()
-    examples = [line[line.index("boundwatch ") :].split(" < ")[0].split()[1:] for line in lines]
+    assert len(result.out.splitlines()) <= 60
+    lines = result.out[result.out.index("Example:") :].strip().splitlines()[1:]
+    examples = [shlex.split(line[line.index("boundwatch ") :].split(" < ")[0])[1:] for line in lines]
     assert tuple(examples[0][: len(path)]) == path
     for words in examples:
         command, words = built(app), list(words)

@@ -1,6 +1,7 @@
 """Tasks that nobody declared: asked about where rows are read as time, whatever the format."""
 
 import json
+from dataclasses import replace
 
 import pyarrow
 import pytest
@@ -8,10 +9,11 @@ from openpyxl import Workbook
 from pyarrow import parquet
 
 import boundwatch as bw
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting
 from boundwatch.readers import Line, read_costs
-from boundwatch.watching.trials import TrialReader, declare
+from boundwatch.watching.trials import TrialReader
 
 ROWS = [{"Task": "mug", "success": 1}, {"Task": None, "success": 0}, {"Task": "bowl", "success": 1}]
 TEXTS = {
@@ -69,7 +71,8 @@ def test_strata_of_a_certificate_are_no_answer_where_none_are_judged(tmp_path):
 
 def test_a_stream_is_asked_about_at_the_second_task_also_after_a_restart():
     def reader(**design):
-        return TrialReader(declare({"ok": "success"}, Design(**design)), "log")
+        declared = Declared.of(success="ok", design=Design(**design))
+        return TrialReader({"": replace(declared, answers=("by", "where"))}, "log")
 
     first, second = [Line(1, b"task,ok"), Line(2, b"mug,yes")], [Line(3, b"mug,no"), Line(4, b"bowl,no")]
     before = reader()

@@ -4,19 +4,24 @@ import json
 
 import pytest
 
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.readers import Line, read_costs
 from boundwatch.watching.sources import open_lines
-from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, declare, read_on, trials_of
+from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, read_on, trials_of
 
 
 def lines(text):
     return [Line(number, raw) for number, raw in enumerate(text.encode().split(b"\n"), 1) if raw]
 
 
-def reader(columns=None, *, design=None, **options):
-    return TrialReader(declare(columns or {}, design or Design(), **options), "log")
+def reader(*, design=None, **columns):
+    """Read one column; of several, each is named by its own arguments."""
+    of = {"": columns} if not any(isinstance(each, dict) for each in columns.values()) else columns
+    return TrialReader(
+        {name: Declared.of(**each, design=design or Design()) for name, each in of.items()}, "log"
+    )
 
 
 SHEETS = {
@@ -33,19 +38,19 @@ SHEETS = {
 def test_a_stream_and_a_file_mean_the_same(tmp_path, sheet):
     text = SHEETS[sheet]
     (tmp_path / "f.csv").write_text(text)
-    columns = {"ok": "success"} if "ok" in text else {"1": "cost"} if text[0] == "0" else {}
-    whole = trials_of(read_costs(tmp_path / "f.csv", **{kind: name for name, kind in columns.items()}))
+    columns = {"success": "ok"} if "ok" in text else {"cost": "1"} if text[0] == "0" else {}
+    whole = trials_of([read_costs(tmp_path / "f.csv", **columns)])
     followed = [
-        one for one in read_on(open_lines(str(tmp_path / "f.csv")), reader(columns)) if type(one) is Trial
+        one for one in read_on(open_lines(str(tmp_path / "f.csv")), reader(**columns)) if type(one) is Trial
     ]
     assert [(one.number, one.costs) for one in followed] == [(one.number, one.costs) for one in whole]
     for size in (1, 2, 3):
-        some, given = reader(columns), lines(text)
+        some, given = reader(**columns), lines(text)
         found = []
         for start in range(0, len(given), size):
             taken = some.read(given[start : start + size])
             found += taken.trials
-            again = reader(columns)  # as after a kill
+            again = reader(**columns)  # as after a kill
             again.restore(json.loads(json.dumps(some.state)))
             some = again
         assert found == followed
@@ -71,9 +76,9 @@ def test_reading_goes_back_to_the_last_trial_that_was_counted():
 
 def test_ids_tasks_and_several_metrics():
     some = reader(
-        {"ok": "success", "force": "cost"},
+        ok={"success": "ok"},
+        force={"cost": "force", "cost_range": (0, 50)},
         design=Design(by="robot", id="n", where={"site": "lab"}),
-        cost_range=(0, 50),
     )
     found = some.read(
         lines("n;robot;site;ok;force\n7;arm;lab;no;5\n8;arm;home;no;5\nx;arm;lab;yes;0\n")
@@ -94,7 +99,7 @@ def test_predictions_are_columns():
 
 
 def test_a_missing_column_is_refused_by_its_name():
-    fault = reader({"grasped": "success"}).read(lines('{"ok": true}\n')).fault
+    fault = reader(success="grasped").read(lines('{"ok": true}\n')).fault
     assert isinstance(fault, InvalidCost | InvalidSetting)
     assert "grasped" in str(fault)
 
@@ -102,9 +107,9 @@ def test_a_missing_column_is_refused_by_its_name():
 def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_file(tmp_path):
     text = "site,ok\nfield,yes\nlab,\nlab,aborted\nfield,no\n"
     (tmp_path / "f.csv").write_text(text)
-    whole = trials_of(read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"}))
+    whole = trials_of([read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"})])
     for size in (1, 2, 5):
-        some, given = reader({"ok": "success"}, design=Design(where={"site": "field"})), lines(text)
+        some, given = reader(success="ok", design=Design(where={"site": "field"})), lines(text)
         taken = [some.read(given[start : start + size]) for start in range(0, len(given), size)]
         assert [each.fault for each in taken] == [None] * len(taken)
         found = [one for each in taken for one in each.trials]
@@ -114,7 +119,7 @@ def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_fi
 
 def test_an_id_of_thousands_of_digits_is_a_name():
     digits = "9" * 5000
-    taken = reader({"ok": "success"}, design=Design(id="n")).read(lines(f"n,ok\n7,yes\n{digits},no\n"))
+    taken = reader(success="ok", design=Design(id="n")).read(lines(f"n,ok\n7,yes\n{digits},no\n"))
     assert [one.id for one in taken.trials] == [7, digits]
 
 
@@ -133,7 +138,7 @@ def test_words_and_numbers_in_a_column_of_costs_are_refused_however_lines_come(t
     with pytest.raises(InvalidCost):
         read_costs(tmp_path / "f.csv", cost="v")
     for size in (1, 2, 1000):
-        some, given = reader({"v": "cost"}), lines(text)
+        some, given = reader(cost="v"), lines(text)
         faults = [some.read(given[at : at + size]).fault for at in range(0, len(given), size)]
         assert any(isinstance(fault, InvalidCost) for fault in faults)
 

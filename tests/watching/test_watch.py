@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import boundwatch as bw
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
@@ -15,7 +16,7 @@ from boundwatch.watching.alarms import Alarms
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import TrialReader, declare
+from boundwatch.watching.trials import TrialReader
 from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
 from program import LIMIT
 
@@ -29,7 +30,7 @@ def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_
         build_detectors(certificate, options.pop("detector", "sequential-test"), levels),
         source,
         store,
-        TrialReader(declare(options.pop("columns", {}), design, certified={"": None}), source),
+        TrialReader({"": Declared.of(design=design, certified=Measure("cost"))}, source),
         settings={"id": number, "by": by} | options.pop("settings", {}),
         alarms=Alarms(on_alarm),
         **options,

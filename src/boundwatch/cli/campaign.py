@@ -8,17 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import typer
 
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1, refuse_if
-from boundwatch.cli.reading import Reading, arriving
+from boundwatch.cli.reading import ANSWERS, Reading, arriving
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import binary_note, looks_binary
 from boundwatch.episodes.measure import Measure
@@ -42,11 +40,10 @@ class Stopping:
     Options
     -------
     until_width W: Read trial by trial and stop once the interval is this narrow.
-    until_upper C: The same, once the upper limit is this low (with both options: once both hold).
+    until_upper C: The same, once the upper limit is this low (of both: once both hold).
     at_most N: The same, or after this many trials.
     follow: With a stopping rule: wait for the file to grow.
-    tasks N: With --strata and --follow or a pipe, without --weights: how many tasks there are. Limits follow
-        complete rounds, in which each was run once.
+    tasks N: With --strata and --follow or a pipe: how many tasks.
     """
 
     until_width: float | None = None
@@ -77,30 +74,25 @@ class Stopping:
 
 def run_campaign(
     stream: str,
-    output: Path,
     rule: Stopping,
     reading: Reading,
-    *,
-    deltas: dict[str, Any],
+    deltas: Mapping[str, Any],
     binary: bool | None,
-    provenance: dict[str, Any],
-    sign: Path | None,
+    provenance: Mapping[str, Any],
+    *,
     as_json: bool,
-) -> None:
-    """Count trials until the rule is met or the stream ends, then write the certificate."""
+) -> tuple[Certificate, str]:
+    """Count trials until the rule is met or the stream ends; return the certificate, and why it is done."""
     for name in ("until_width", "until_upper"):
         if (value := getattr(rule, name)) is not None and not 0 < value < 1:
             raise InvalidLevel("is outside (0, 1)", name=name, value=value, remedy="give 0.1, say")
-    if rule.follow and stream == "-":
-        raise typer.BadParameter("--follow is for files; standard input is always waited for")
     by_line = rule.follow or stream == "-" or is_pipe(stream)
-    strata = reading.strata is not None
-    asks = by_line and strata and reading.weights is None
+    asks = by_line and reading.strata is not None and reading.weights is None
+    whole = "--tasks goes with --strata and --follow or a pipe; those of whole files are counted"
     refuse_if(
         {
-            "--tasks goes with --strata and --follow or a pipe; those of whole files are counted": (
-                rule.tasks is not None and not asks
-            ),
+            "--follow is for files; standard input is always waited for": rule.follow and stream == "-",
+            whole: rule.tasks is not None and not asks,
             "trials come one by one: say how many tasks there are (--tasks N), or name them (--weights)": (
                 asks and rule.tasks is None
             ),
@@ -116,25 +108,17 @@ def run_campaign(
                 break
     except KeyboardInterrupt:
         reason = "it was interrupted" if run.costs else ""
-    certificate = run.certificate(**provenance)
-    written = out.save(certificate, output, sign)
     reason = reason or "the trials ended before the rule was met"
-    if as_json:
-        print(json.dumps({"stopped": reason, "output": str(output), "certificate": certificate.to_dict()}))
-        return
-    print(f"\nStopped: {reason}\n{written}")
-    out.print_promise(certificate)
+    return run.certificate(**provenance), reason
 
 
-@dataclass(frozen=True)
-class _Source:
-    """How trials are measured and relate, and whether nothing is between success and failure."""
+class _Source(NamedTuple):
+    """How trials are measured and relate."""
 
     measure: Measure
-    yes_or_no: bool
+    yes_or_no: bool  # nothing is between success and failure
     design: Design
-    tasks: Mapping[str, float] | None
-    """With their weights, if the mean over them is meant."""
+    tasks: Mapping[str, float] | None  # with their weights, if the mean over them is meant
 
 
 Read = Iterator[tuple[Trial, _Source]]
@@ -143,7 +127,7 @@ Read = Iterator[tuple[Trial, _Source]]
 def _read_lines(stream: str, reading: Reading, rule: Stopping) -> Read:
     reading.refuse_several()
     design = reading.design()
-    reader = reading.read_lines(stream, design, "--follow or a pipe", "strata", "where")
+    reader = reading.read_lines(stream, design, "--follow or a pipe", ANSWERS)
     arrived: Iterator[Trial] = filter(None, arriving(stream, reader, wait=rule.follow))
     tasks: Mapping[str, float] | None = design.weights or None
     if design.strata is not None and tasks is None:
@@ -166,9 +150,9 @@ def _until_known(arrived: Iterator[Trial], tasks: int, source: str) -> list[Tria
 
 def _read_whole(stream: str, reading: Reading) -> Read:
     # Only the trials up to the last one may show that costs are 0 or 1.
-    episodes = reading.read(stream, binary=False, answers=["strata", "where"])
+    episodes = reading.read(stream, binary=False, answers=ANSWERS)
     out.print_warnings(episodes)
-    trials, tasks = trials_of(episodes), None
+    trials, tasks = trials_of([episodes]), None
     if names := episodes.keys.get("strata"):
         tasks = episodes.design.weights or dict.fromkeys(names, 1.0)
         rounds = Counter[str]()
@@ -185,7 +169,7 @@ class _Run:
     """A campaign while trials come in, and whether their costs are 0 and 1, as far as they have shown."""
 
     source: str
-    deltas: dict[str, Any]
+    deltas: Mapping[str, Any]
     binary: bool | None
     as_json: bool
     costs: list[float] = dataclasses.field(default_factory=list)
@@ -250,15 +234,14 @@ def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
         print(json.dumps(head | campaign.to_dict(), allow_nan=False), flush=True)
         return
     if campaign.binary:
-        limits = (
-            f"fails in {wording.limits(campaign)} of trials  width {wording.points(campaign.width, 'up')}"
-        )
+        known, width = f"fails in {wording.limits(campaign)} of trials", wording.points(campaign.width, "up")
+        seen = f"{wording.failed(campaign):<18}"
     else:
-        limits = (
-            f"expected cost {wording.floor(campaign.lower)} to {wording.ceiling(campaign.upper)}  "
-            f"width {wording.ceiling(campaign.width)}"
-        )
-    seen = f"{wording.failed(campaign):<18}" if campaign.binary else f"mean {campaign.mean_cost:<7.4f}"
-    if not in_rounds:
-        seen = out.seen(campaign, cost)
-    print(f"{'round' if in_rounds else 'trial'} {campaign.rounds:>5}  {seen} {limits}", flush=True)
+        known, width = f"expected cost {wording.limits(campaign)}", wording.ceiling(campaign.width)
+        seen = f"mean {campaign.mean_cost:<7.4f}"
+    seen = (
+        f"round {campaign.rounds:>5}  {seen}"
+        if in_rounds
+        else f"trial {campaign.rounds:>5}  {out.seen(campaign, cost)}"
+    )
+    print(f"{seen} {known}  width {width}", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from boundwatch.cli.campaign import Stopping, run_campaign
 from boundwatch.cli.options import refuse
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
+from boundwatch.episodes.episodes import Episodes
 
 
 @command(
@@ -30,19 +32,19 @@ from boundwatch.cli.root import command
 def certify(
     costs: str | None = None,
     *,
-    output: Path,
-    bounds: tuple[float, float] | None = None,
     delta: float | None = None,
     delta_upper: float | None = None,
     delta_lower: float | None = None,
-    method: HeldOutMethod | None = None,
     binary: bool | None = None,
-    by: str | None = None,
+    method: HeldOutMethod | None = None,
+    bounds: tuple[float, float] | None = None,
     stopping: Stopping,
     reading: Reading,
+    by: str | None = None,
+    output: Path,
+    sign: Path | None = None,
     seed: int | None = None,
     policy_file: Path | None = None,
-    sign: Path | None = None,
     force: bool = False,
     as_json: bool = False,
 ) -> None:
@@ -50,66 +52,64 @@ def certify(
 
     The policy must not have been trained or selected on these episodes. With --by, every task gets a
     certificate and an equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most)
-    trials are read line by line, the interval is printed after each, and the limits hold whenever and however
-    you stop; Ctrl-C ends it with a certificate, too. With --strata, that is so after every round, in which
-    each task is run once; trials that complete no round wait. If all goes well, an existing certificate is
-    replaced; any other file only with --force; an input file never.
+    the interval is printed after each trial, with --strata after each round of all tasks, and the limits hold
+    whenever and however you stop, also by Ctrl-C.
 
     Options
     -------
-    output FILE: Where to write it.
-    bounds LOWER UPPER: Use limits that somebody else proved, instead of COSTS; say with --delta how often
-        they may fail.
-    delta P: Probability with which either limit may fail, half of it on each side. [default: 0.01]
+    delta P: Probability that a limit fails, half per side. [default: 0.01]
     delta_upper P: The same for the upper limit alone, instead of --delta.
     delta_lower P: The same for the lower limit alone, instead of --delta.
-    method: How the limits are derived; exact needs binary costs. Choose before you look at the costs.
-        [default: exact for binary costs, tuned for clusters, else betting]
-    binary: Promise that costs are always 0 or 1, now and whenever the certificate is used, or say that values
-        in between can occur. [default: binary for successes, and for costs if both 0 and 1 occur and nothing
-        else]
+    binary: Costs are always 0 or 1, or not. [default: as they look]
+    method NAME: betting, tuned, kl, hoeffding or exact; choose before you look. [default: exact if binary,
+        tuned for clusters, else betting]
+    bounds LOWER UPPER: Limits that somebody else proved, instead of COSTS; needs --delta.
+    output FILE: Where to write it.
+    sign KEY: Private key (see keygen); also writes a signature, FILE.sig.
     seed SEED: Seed behind the episodes, for the provenance.
     policy_file FILE: The policy's file; its SHA-256 is kept in the certificate.
-    sign KEY: Private key (see keygen); also writes a signature, FILE.sig.
     """
-    deltas = {"delta_upper": delta_upper, "delta_lower": delta_lower}
-    if delta is not None and (delta_upper is not None or delta_lower is not None):
+    limits = {"delta": delta, "delta_upper": delta_upper, "delta_lower": delta_lower}
+    deltas: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+    if delta is not None and len(deltas) > 1:
         raise typer.BadParameter("give either --delta, or --delta-upper and --delta-lower, not both")
-    if delta is not None:
-        deltas["delta"] = delta
     out.warn_of_levels(deltas)
     files.protect(output, [costs, policy_file, sign], force=force)
     origin: dict[str, Any] = {"seed": seed, "policy": policy_file}
     if (bounds is None) == (costs is None):
         raise typer.BadParameter("give a file of costs, or --bounds LOWER UPPER for limits proved elsewhere")
-    read = None
+    sources: tuple[Episodes, ...] = ()
+    reason = ""
     certificate: Certificate | CertificateFamily
     if bounds is not None:
         others = {**vars(reading), **vars(stopping), "by": by, "method": method}
         refuse(others, "goes with a file of costs, not with --bounds; leave it out")
         if delta is None:
             raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
-        limits: dict[str, Any] = {"lower": bounds[0], "upper": bounds[1], "delta": delta}
-        certificate = Certificate.from_bounds(**limits, **origin, binary=bool(binary))
+        lower, upper = bounds
+        certificate = Certificate.from_bounds(
+            lower=lower, upper=upper, delta=delta, binary=bool(binary), **origin
+        )
     elif stopping.given:
         refuse({"by": by, "method": method}, "does not go with a stopping rule; leave it out")
-        campaign: dict[str, Any] = {"deltas": deltas, "binary": binary, "provenance": origin}
-        run_campaign(str(costs), output, stopping, reading, **campaign, sign=sign, as_json=as_json)
-        return
+        certificate, reason = run_campaign(
+            str(costs), stopping, reading, deltas, binary, origin, as_json=as_json
+        )
     else:
         refuse({"follow": stopping.follow}, "goes with --until-width, --until-upper or --at-most")
         read = reading.read_all(str(costs), by=by, binary=binary)
         settings: dict[str, Any] = {**deltas, **origin, "method": method}
+        sources = read.sources
         if read.by is None:
-            certificate = Certificate.from_held_out(read.sources[0], **settings)
+            certificate = Certificate.from_held_out(sources[0], **settings)
         else:
             certificate = CertificateFamily.from_held_out(read.parts, by=read.by, **settings)
-    sources = () if read is None else read.sources
     out.print_warnings(*sources)
     written = out.save(certificate, output, sign)
-    if as_json:
+    if as_json and reason:  # one line, as those before it
+        print(json.dumps({"stopped": reason, "output": str(output), "certificate": certificate.to_dict()}))
+    elif as_json:
         out.print_json(certificate.to_dict())
-        return
-    print(written)
-    read_from = map(out.describe_source, sources)
-    out.print_promise(certificate, map("Costs: {}.".format, read_from))
+    else:
+        print(f"\nStopped: {reason}\n{written}" if reason else written)
+        out.print_promise(certificate, [f"Costs: {out.describe_source(each)}." for each in sources])

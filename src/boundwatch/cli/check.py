@@ -7,10 +7,10 @@ from typing import Any
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
-from boundwatch.cli.judge import Judging, exit_if_worse, judge
+from boundwatch.cli.judge import Judging, Test, exit_if_worse, judge
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
-from boundwatch.detectors import ConfidenceInterval, FamilyTest, Finding, HypothesisTest
+from boundwatch.detectors import FamilyTest, Finding
 from boundwatch.reporting import families as words
 from boundwatch.reporting.looks import Look, add_look, earlier_looks, read_ledger
 
@@ -26,12 +26,13 @@ def check(
     costs: str,
     *,
     judging: Judging,
+    key: Path | None = None,
+    allow_own: bool = False,
     reading: Reading,
+    by: str | None = None,
     plot: Path | None = None,
     ledger: Path | None = None,
-    allow_own: bool = False,
     force: bool = False,
-    key: Path | None = None,
     as_json: bool = False,
     exit_code: bool = False,
 ) -> None:
@@ -44,22 +45,19 @@ def check(
     Options
     -------
     plot FILE: Draw costs and intervals; .png, .svg or .pdf.
-    ledger FILE: Record every look here (time, episodes, hash of the costs, levels), and warn if there was an
-        earlier one.
+    ledger FILE: Record every look here, and warn if there was an earlier one.
     """
     for output in filter(None, (plot, ledger)):  # a ledger that is another file is refused when it is read
         files.protect(output, [certificate, costs], force=force or output is ledger)
-    found = judge(certificate, costs, key, judging, reading, allow_own=allow_own, plot=plot, ledger=ledger)
+    single = {"plot": plot, "ledger": ledger}
+    found = judge(certificate, costs, key, judging, reading, by=by, allow_own=allow_own, **single)
     test, finding = found.test, found.finding
     if not isinstance(test, FamilyTest) and isinstance(finding, Finding):
         if ledger is not None:
             earlier = earlier_looks(read_ledger(ledger), test.certificate.fingerprint, found.costs)
             found = found.warned(*earlier)
             add_look(ledger, Look.at(test, finding, found.costs))
-        if plot is not None:
-            from boundwatch.reporting import plots
-
-            plots.save_figure(plots.plot_check(test.certificate, finding, found.costs), plot)
+        out.draw(plot, "plot_check", test.certificate, finding, found.costs)
     out.print_warnings(*found.sources)
     if as_json:
         out.print_json(finding.to_dict() | out.source_fields(*found.sources) | _promises(test))
@@ -69,11 +67,9 @@ def check(
         exit_if_worse(finding.verdict, finding.no_worse)
 
 
-def _promises(test: HypothesisTest | ConfidenceInterval | FamilyTest) -> dict[str, Any]:
+def _promises(test: Test) -> dict[str, Any]:
     """Return the certificates that judged, for JSON."""
     names = ("lower", "upper", "delta", "fingerprint")
     several = test.family if isinstance(test, FamilyTest) else {"": test.certificate}
-    promises = {
-        task: {name: getattr(certificate, name) for name in names} for task, certificate in several.items()
-    }
+    promises = {task: {name: getattr(one, name) for name in names} for task, one in several.items()}
     return {"certificates": promises} if isinstance(test, FamilyTest) else {"certificate": promises[""]}

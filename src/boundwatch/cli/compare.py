@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
-from boundwatch.cli.comparing import counted, judge_once, refuse_other_rows, without_column
 from boundwatch.cli.judge import EXIT_WORSE
 from boundwatch.cli.options import AT_LEAST_1, refuse, refuse_if
-from boundwatch.cli.reading import Reading, arriving
+from boundwatch.cli.reading import ANSWERS, Reading, arriving
 from boundwatch.cli.root import command
-from boundwatch.comparison import ComparisonFinding, ComparisonVerdict, PolicyComparison, Ranking, rank
+from boundwatch.comparison import (
+    ComparedTasks,
+    ComparisonFinding,
+    ComparisonVerdict,
+    PolicyComparison,
+    compare_once,
+    rank,
+)
 from boundwatch.comparison.following import Arrival, Arrivals, Following
 from boundwatch.comparison.matching import matched
-from boundwatch.comparison.turns import align, tasks_of
+from boundwatch.comparison.turns import align, refuse_apart, tasks_of
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.reporting import compared as words
-from boundwatch.watching.trials import TrialReader
 
 
 @command(
@@ -45,54 +51,52 @@ def compare(
     paired: bool = False,
     pair_by: str | None = None,
     once: bool = False,
-    against: str | None = None,
-    binary: bool = False,
     alpha: float = 0.05,
-    horizon: int | None = None,
     margin: float = 0.0,
+    horizon: int | None = None,
+    binary: bool = False,
+    reading: Reading,
     policy: str | None = None,
+    against: str | None = None,
     follow: bool = False,
     tasks: Annotated[int | None, AT_LEAST_1] = None,
     plot: Path | None = None,
     report: Path | None = None,
-    reading: Reading,
     force: bool = False,
     as_json: bool = False,
     exit_code: bool = False,
 ) -> None:
     """Say which policy is better, with a guaranteed error rate, after every trial if you like.
 
-    Two policies: the verdict is A_BETTER, B_BETTER or UNDECIDED, and stays valid however often you look.
-    More: all are compared with each other, and those that cannot be told apart share a letter.
+    Two policies: A_BETTER, B_BETTER or UNDECIDED, valid however often you look. More: all are compared with
+    each other, and those that cannot be told apart share a letter.
 
     Options
     -------
-    policies A B [C ...]: One file of costs per policy, in any format that `check` reads; or one that holds
-        all, with --policy COL, a --success (or --cost, --reward) or a --sheet for each.
-    paired: Trial i of every policy shared its seed, scene or task. This saves trials. Matched trials need it:
-        without it the error rate can be wrong. Leave it out for independent trials.
-    pair_by COL,COL: Trials with the same values in these columns are partners, whatever their order; what has
-        no partner is listed and left out.
-    once: All trials are done, their numbers were planned beforehand, and this is the only look: one sharper
-        test of all of them, in any order and any numbers, of several tasks overall and on each.
-    against K/N: Is my result compatible with theirs? Compare one file, once, with K successes in N trials.
-    binary: Promise that every cost is 0 or 1 (always the case for successes).
-    alpha P: Error rate: per side for two policies, of the whole ranking for more.
-    horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
+    policies A B [C ...]: One file per policy, as `check` reads them; or one with all, and --policy COL, or a
+        --success (--cost, --reward) or --sheet for each.
+    paired: Trial i of every policy shared its seed, scene or task. Matched trials need it: without it the
+        error rate can be wrong.
+    pair_by COL,COL: Trials with the same values here are partners; others are left out.
+    once: All trials are done, their numbers were planned, and this is the only look: one sharper test of all
+        of them, in any order, of several tasks overall and on each.
+    alpha P: Error rate: per side for two policies, of all for more.
     margin M: Also say whether B costs at most M more than A.
+    horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
+    binary: Promise that every cost is 0 or 1 (always the case for successes).
     policy COL: Column that names the policy, if one file holds all.
-    follow: Two policies: wait for the files (a CSV row, JSON object or number per line) to grow, until the
-        verdict or the horizon.
-    tasks N: With --follow and --strata: how many tasks there are. There is an answer after complete turns, in
-        which each was run once.
+    against K/N: Compare one file, once, with K successes in N trials.
+    follow: Two policies: wait for the files to grow, until the verdict.
+    tasks N: With --follow and --strata: how many tasks there are.
     plot FILE: Draw it; .png, .svg or .pdf.
     report FILE: Two policies: write an HTML page to be signed.
-    exit_code: Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse. With
-        several policies: exit with 3 if the last one is shown to be worse than another.
+    exit_code: Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse; of
+        several, if the last one is shown to be worse than another.
     """
     for path in filter(None, (plot, report)):
         files.protect(path, policies, force=force)
     once = once or against is not None
+    one_file, in_one = len(policies) == 1, policy is not None or reading.several
     refuse_if(
         {
             "--follow needs two files, one per policy": follow
@@ -100,20 +104,18 @@ def compare(
             "--tasks goes with --follow; those of whole files are counted": bool(tasks) and not follow,
             "--tasks N and --strata COL go together: how many tasks, and which column": follow
             and (tasks is None) != (reading.strata is None),
-            "--policy goes with one file that holds all policies": policy is not None and len(policies) != 1,
-            ONE_FILE: policy is None
+            "--policy goes with one file that holds all policies": policy is not None and not one_file,
+            _ONE_FILE: one_file
             and against is None
-            and len(policies) < 2
-            and not reading.several
+            and not in_one
             and not _names_policies(policies[0], reading),
-            "--against goes with one file, of one policy": against is not None
-            and (len(policies) != 1 or policy is not None or reading.several),
+            "--against goes with one file, of one policy": against is not None and (not one_file or in_one),
             "--once is one look at finished trials; leave out --follow and --horizon": once
             and (follow or horizon is not None),
             "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
             "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
             "a column or a sheet per policy goes with one file; give one": reading.several
-            and (len(policies) > 1 or policy is not None),
+            and (not one_file or policy is not None),
             "- can be given once: there is one standard input": policies.count("-") > 1,
         }
     )
@@ -124,38 +126,45 @@ def compare(
     else:
         named = _read_policies(policies, reading, policy, binary=binary or None, pair_by=pair_by)
         if against is not None:
-            named = {against: _read_against(against, reading, next(iter(named.values())))} | named
-        if paired:
-            refuse_other_rows(
-                policies, partial(reading.read, binary=binary or None, answers=ANSWERS), pair_by
-            )
+            mine = next(iter(named.values()))
+            theirs = _counted(against, mine)
+            named = {
+                against: theirs or reading.read(against, binary=mine.binary or None, answers=ANSWERS)
+            } | named
+        if paired and pair_by is None:
+            _refuse_other_rows(policies, partial(reading.read, binary=binary or None, answers=ANSWERS))
         if pair_by is None or not once:
             named = _aligned(named if pair_by is None else matched(named, pair_by), paired, in_order=not once)
-    if once and len(named) == 2:
-        keys: Any = pair_by
-        if paired and pair_by is None:
-            keys = {name: range(len(each)) for name, each in named.items()}
-        settings = {"alpha": alpha, "margin": margin, "binary": binary or None, "pair_by": keys}
-        worse = judge_once(without_column(named), settings, plot, report, as_json=as_json)
-    elif len(named) == 2:
-        worse = _compare_two(named, build, plot, report, as_json=as_json, lines=follow)
-    else:
-        refuse(
-            {"horizon": horizon, "margin": margin or None, "report": report, "once": once},
-            "goes with two policies; leave it out",
-        )
+    if len(named) > 2:
+        others = {"horizon": horizon, "margin": margin or None, "report": report, "once": once}
+        refuse(others, "goes with two policies; leave it out")
         worse = _compare_many(named, alpha, paired, plot, as_json=as_json)
+    else:
+        if once:
+            named = _of_one_measure(named)
+            rows = {name: range(len(each)) for name, each in named.items()}
+            keys: Any = rows if paired and pair_by is None else pair_by
+            finding = compare_once(named, alpha=alpha, margin=margin, binary=binary or None, pair_by=keys)
+            out.draw(plot, "plot_once", finding)
+        else:
+            a, b = named.values()
+            test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
+            finding = test.update_many(a.costs, b.costs)
+            test.reset()
+            out.draw(plot, "plot_comparison", test, a.costs, b.costs, tuple(named))
+        worse = _print_two(finding, named, report, as_json=as_json, lines=follow)
     if exit_code and worse:
         raise typer.Exit(EXIT_WORSE)
 
 
-ONE_FILE = (
+_ONE_FILE = (
     "give a file per policy, at least two; or one that holds all, with --policy COL, or with a column "
     "(--success A --success B) or a sheet (--sheet A --sheet B) for each"
 )
-ITSELF = "a policy equals itself"
-ANSWERS = ("strata", "where")
-"""How people say what a column of tasks means: somebody chose their order."""
+_ITSELF = "a policy equals itself"
+_COUNTS = re.compile(r"\s*(\d+)\s*/\s*(\d+)\s*")
+_KEYS = ("seed", "scene")
+"""Columns that show whether rows are partners: asked only with --paired, and only against it."""
 
 
 def _read_policies(
@@ -176,7 +185,7 @@ def _read_policies(
     if reading.several:
         sheets = [read(replace(reading, sheet=[name]), paths[0]) for name in reading.sheet or ()]
         if len({each.source for each in sheets}) < len(sheets):
-            raise InvalidSetting("the same sheet was given twice", where=Place(paths[0]), remedy=ITSELF)
+            raise InvalidSetting("the same sheet was given twice", where=Place(paths[0]), remedy=_ITSELF)
         return dict(zip(reading.sheet or (), sheets, strict=True))
     files_read = [read(reading, path) for path in paths]
     return dict(zip(_names(paths), files_read, strict=True))
@@ -194,15 +203,48 @@ def _names_policies(path: str, reading: Reading) -> bool:
     return False
 
 
-def _read_against(against: str, reading: Reading, mine: Episodes) -> Episodes:
-    """Return the result that mine is compared with: counts, or a file."""
-    theirs = counted(against, mine)
-    return reading.read(against, binary=mine.binary or None, answers=ANSWERS) if theirs is None else theirs
+def _counted(text: str, like: Episodes) -> Episodes | None:
+    """Return 47/50, so many successes of so many trials, as episodes; None if it is something else."""
+    found = _COUNTS.fullmatch(text)
+    if found is None:
+        return None
+    successes, trials = map(int, found.groups())
+    if trials < 1 or successes > trials:
+        problem, remedy = "is no number of successes in trials", "write 47/50"
+        raise InvalidSetting(problem, name="against", value=text, remedy=remedy)
+    if not like.binary:
+        problem = "counts successes, but the costs of the file are not 0 and 1"
+        raise InvalidSetting(problem, name="against", value=text, where=Place(like.source))
+    costs = np.repeat([0.0, 1.0], [successes, trials - successes])
+    return Episodes(costs, binary=True, measure=like.measure, source=text)
+
+
+def _refuse_other_rows(paths: list[str], read: Callable[..., Episodes]) -> None:
+    """Refuse --paired if a column seed or scene that all files have says that rows are not partners."""
+    for column in _KEYS if len(paths) > 1 and "-" not in paths else ():
+        try:
+            one, *others = [read(path, pair_by=column) for path in paths]
+        except InvalidSetting:
+            continue  # not all have it
+        for other in others:
+            refuse_apart(one, other)
+
+
+def _of_one_measure(named: Mapping[str, Episodes]) -> dict[str, Episodes]:
+    """Return policies of one file as of one measure, whatever their columns are called, with their names."""
+    if len({each.source for each in named.values()}) > 1:
+        return dict(named)
+    return {
+        name: replace(
+            each, source=f"{each.source}, policy {name}", measure=replace(each.measure, column=None)
+        )
+        for name, each in named.items()
+    }
 
 
 def _aligned(named: dict[str, Episodes], paired: bool, *, in_order: bool = True) -> dict[str, Episodes]:
     """Align policies; what is said of those in one file names them, and their columns are one measure."""
-    parts = without_column(named)
+    parts = _of_one_measure(named)
     both = zip(named.items(), align(list(parts.values()), paired=paired, in_order=in_order), strict=True)
     return {name: replace(part, source=each.source, measure=each.measure) for (name, each), part in both}
 
@@ -214,32 +256,25 @@ def _names(paths: list[str]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     problem = f"the same file was given twice: {', '.join(paths)}"
-    raise InvalidSetting(problem, remedy=ITSELF)
+    raise InvalidSetting(problem, remedy=_ITSELF)
 
 
-def _compare_two(
-    named: dict[str, Episodes],
-    build: Callable[..., PolicyComparison],
-    plot: Path | None,
+def _print_two(
+    finding: ComparisonFinding | ComparedTasks,
+    named: Mapping[str, Episodes],
     report: Path | None,
     *,
     as_json: bool,
     lines: bool,
 ) -> bool:
     """Print the verdict on two policies; return whether the second is worse."""
-    one, other = named
+    one, other = names = tuple(named)
     a, b = both = tuple(named.values())
-    test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
-    finding = test.update_many(a.costs, b.costs)
+    overall = finding.overall if isinstance(finding, ComparedTasks) else finding
     out.print_warnings(*both)
     sources = [out.describe_source(each) for each in both]
-    if plot is not None:
-        from boundwatch.reporting import plots
-
-        test.reset()
-        plots.save_figure(plots.plot_comparison(test, a.costs, b.costs, (one, other)), plot)
     if report is not None:
-        said: Any = {"names": (one, other), "sources": sources, "warnings": (*a.warnings, *b.warnings)}
+        said: Any = {"names": names, "sources": sources, "warnings": (*a.warnings, *b.warnings)}
         files.write_text(report, words.render_comparison(finding, a.costs, b.costs, **said))
     if as_json and not lines:  # else every line was the finding
         read = {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
@@ -247,10 +282,13 @@ def _compare_two(
     elif not as_json:
         typer.secho(words.comparison_headline(finding, (one, other)), bold=True)
         print()
+        if isinstance(finding, ComparedTasks):
+            out.print_table(words.task_header(finding), words.task_rows(finding))
+            print()
         labeled = [(f"costs of {name}", source) for name, source in zip(named, sources, strict=True)]
-        out.print_rows([*words.comparison_evidence(finding, (one, other)), *labeled])
-        out.print_section("Note", words.comparison_notes(finding), bullet="- ")
-    return not finding.no_worse if finding.margin else finding.verdict is ComparisonVerdict.A_BETTER
+        out.print_rows([*words.comparison_evidence(overall, (one, other)), *labeled])
+        out.print_section("Note", words.comparison_notes(overall), bullet="- ")
+    return not overall.no_worse if overall.margin else overall.verdict is ComparisonVerdict.A_BETTER
 
 
 def _compare_many(
@@ -259,19 +297,11 @@ def _compare_many(
     """Print the ranking of several policies; return whether the last is worse than another."""
     ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired)
     out.print_warnings(*named.values())
-    if plot is not None:
-        from boundwatch.reporting import plots
-
-        plots.save_figure(ranking.plot(), plot)
+    out.draw(plot, "plot_ranking", ranking)
     if as_json:
         sources = {name: out.source_fields(each) for name, each in named.items()}
         out.print_json(ranking.to_dict() | {"sources": sources})
-    else:
-        _print_ranking(ranking)
-    return list(named)[-1] not in ranking.best
-
-
-def _print_ranking(ranking: Ranking) -> None:
+        return list(named)[-1] not in ranking.best
     typer.secho(words.ranking_headline(ranking), bold=True)
     print()
     rows = [(*each.row[1:], each.name) for each in ranking.policies]
@@ -284,6 +314,7 @@ def _print_ranking(ranking: Ranking) -> None:
     ]
     out.print_table(("adjusted p", "trials", "pair"), pairs)
     out.print_section("Note", words.ranking_notes(ranking), bullet="- ")
+    return list(named)[-1] not in ranking.best
 
 
 def _follow(
@@ -297,11 +328,7 @@ def _follow(
 ) -> dict[str, Episodes]:
     """Read both files as they grow, print a line per look, and return them once answered or stopped."""
     reading.refuse_several()
-    both = []
-    for path in paths:
-        reader = reading.read_lines(path, reading.design(), "--follow", *ANSWERS, binary=binary)
-        both.append(Arrivals(path, _arriving(path, reader), partial(_measure, reader), binary))
-    a, b = both
+    a, b = (_arrivals(path, reading, binary) for path in paths)
     following = Following(a, b, lambda binary: build(binary=binary, tasks=tasks or 1), tasks)
     with suppress(KeyboardInterrupt):
         while not following.over:
@@ -310,14 +337,14 @@ def _follow(
     return dict(zip(_names(paths), following.evaluations(), strict=True))
 
 
-def _arriving(path: str, reader: TrialReader) -> Iterator[Arrival | None]:
-    """Yield the trials of a file as its lines are written."""
-    for trial in arriving(path, reader, wait=True):
-        yield None if trial is None else Arrival(trial.number, trial.costs[0], trial.stratum)
-
-
-def _measure(reader: TrialReader) -> Measure:
-    return reader.measures[""]
+def _arrivals(path: str, reading: Reading, binary: bool) -> Arrivals:
+    """Return the trials of a file as its lines are written."""
+    reader = reading.read_lines(path, reading.design(), "--follow", ANSWERS, binary=binary)
+    came = (
+        each and Arrival(each.number, each.costs[0], each.stratum)
+        for each in arriving(path, reader, wait=True)
+    )
+    return Arrivals(path, came, lambda: reader.measures[""], binary)
 
 
 def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:

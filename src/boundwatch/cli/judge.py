@@ -10,7 +10,7 @@ from typing import Any, Literal
 import typer
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily, load
+from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.options import refuse
 from boundwatch.cli.reading import Reading, is_certificate
@@ -30,6 +30,7 @@ from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 from boundwatch.reporting import families as words
 
 EXIT_WORSE = 3
+Test = HypothesisTest | ConfidenceInterval | FamilyTest
 _SEVERAL = "does not go with several tasks; leave it out"
 _LEVELS = {
     "hypothesis-test": ("alpha_adverse", "alpha_benign"),
@@ -44,63 +45,52 @@ class Judging:
 
     Options
     -------
-    detector: Algorithm 1 (levels of the tests) or Algorithm 2 (total error rates) of the paper.
-    tail: joint judges new costs together with those of a held-out certificate. The others compare them with
-        its limits; hoeffding is the paper's, exact needs a binary certificate. [default: joint if the
-        certificate keeps its costs; else exact for binary costs, or betting]
-    alpha_adverse P: hypothesis-test: level of ADVERSE; delta is added to it. [default: 0.05]
-    alpha_benign P: hypothesis-test: level of BENIGN; delta is added to it. [default: 0.05]
-    false_positive_rate P: confidence-interval: total rate of a wrong ADVERSE, delta included. [default: 0.05]
-    false_negative_rate P: confidence-interval: total rate of a wrong BENIGN, delta included. [default: 0.05]
-    control: Several tasks: holm bounds the probability of any wrong verdict; e-bh bounds the expected share
-        of wrong verdicts, at any single look, if no task reveals what another will meet. [default: holm]
+    alpha_adverse P: Level of ADVERSE; the certificate's delta is added. [default: 0.05]
+    alpha_benign P: Level of BENIGN; the certificate's delta is added. [default: 0.05]
+    control: Several tasks: holm bounds the probability of any wrong verdict, e-bh the expected share of wrong
+        ones, if no task reveals what another will meet. [default: holm]
+    tail NAME: joint, with the certificate's costs; hoeffding, kl, exact or betting, with its limits.
+        [default: joint if it has costs; exact if they are binary; else betting]
+    detector NAME: hypothesis-test or confidence-interval: Algorithm 1 or 2 of the paper.
+    false_positive_rate P: confidence-interval: total rate of a wrong ADVERSE. [default: 0.05]
+    false_negative_rate P: confidence-interval: total rate of a wrong BENIGN. [default: 0.05]
     """
 
-    detector: Literal["hypothesis-test", "confidence-interval"] = "hypothesis-test"
-    tail: TailName | None = None
+    margin: float | None = None
     alpha_adverse: float | None = None
     alpha_benign: float | None = None
+    control: Control | None = None
+    tail: TailName | None = None
+    detector: Literal["hypothesis-test", "confidence-interval"] = "hypothesis-test"
     false_positive_rate: float | None = None
     false_negative_rate: float | None = None
-    margin: float | None = None
-    control: Control | None = None
-    by: str | None = None
 
-    def build(
-        self, loaded: Certificate | CertificateFamily
-    ) -> HypothesisTest | ConfidenceInterval | FamilyTest:
+    def build(self, loaded: Certificate | CertificateFamily) -> Test:
         """Return the detector that was asked for; refuse the options of the others."""
-        one = isinstance(loaded, Certificate)
+        one, own = isinstance(loaded, Certificate), _LEVELS[self.detector]
         if one:
-            refuse(
-                {"control": self.control}, "goes with several tasks; give --by, or the file of certify --by"
-            )
+            only = "goes with several tasks; give --by, or the file of certify --by"
+            refuse({"control": self.control}, only)
         elif self.detector != HypothesisTest.name:
             refuse({"detector": self.detector}, _SEVERAL)
-        own = _LEVELS[self.detector]
-        for others in _LEVELS.values():
-            for name, instead in zip(others, own, strict=True):
-                if name not in own:
-                    why = (
-                        f"does not go with --detector {self.detector}; use {flag(instead)}"
-                        if one
-                        else _SEVERAL
-                    )
-                    refuse({name: getattr(self, name)}, why)
+        (others,) = (levels for name, levels in _LEVELS.items() if name != self.detector)
+        for name, instead in zip(others, own, strict=True):
+            why = f"does not go with --detector {self.detector}; use {flag(instead)}" if one else _SEVERAL
+            refuse({name: getattr(self, name)}, why)
         levels = {name: level for name in own if (level := getattr(self, name)) is not None}
         out.warn_of_levels(levels)
+        settings: dict[str, Any] = {"tail": self.tail, "margin": self.margin, **levels}
         if not isinstance(loaded, Certificate):
-            control = self.control or "holm"
-            return FamilyTest(loaded, control=control, tail=self.tail, margin=self.margin, **levels)
+            return FamilyTest(loaded, control=self.control or "holm", **settings)
         kind = HypothesisTest if self.detector == HypothesisTest.name else ConfidenceInterval
-        return kind(loaded, tail=self.tail, margin=self.margin, **levels)
+        return kind(loaded, **settings)
 
 
 @dataclass(frozen=True)
 class Judged:
     """New costs, what judged them, and what it found: of one certificate, or of several tasks."""
 
-    test: HypothesisTest | ConfidenceInterval | FamilyTest
+    test: Test
     costs: Any
     finding: Finding | FamilyFinding
     sources: tuple[Episodes, ...]
@@ -119,23 +109,26 @@ def judge(
     judging: Judging,
     reading: Reading,
     *,
+    by: str | None,
     allow_own: bool,
     **single: object,
 ) -> Judged:
     """Load what judges, read what is judged, and decide; the options `single` are not for several tasks."""
     loaded = _load(certificate, costs, key)
-    out.print_trust(loaded, key)
-    if isinstance(loaded, Certificate) and judging.by is None:
-        one = judging.build(loaded)
-        (episodes,) = sources = reading.read_all(costs, certificates=loaded, allow_own=allow_own).sources
-        return Judged(one, episodes.costs, one.decide(episodes.costs), sources)  # type: ignore[arg-type]
-    refuse(single, _SEVERAL)
-    read = reading.read_all(costs, by=judging.by, certificates=loaded, allow_own=allow_own)
+    test: Any = None
+    if isinstance(loaded, Certificate) and by is None:
+        test = judging.build(loaded)
+    else:
+        refuse(single, _SEVERAL)
+    read = reading.read_all(costs, by=by, certificates=loaded, allow_own=allow_own)
+    if test is not None:
+        new = read.sources[0].costs
+        return Judged(test, new, test.decide(new), read.sources)
     tasks: Any = {name: part.costs for name, part in read.parts.items()}
     if isinstance(loaded, Certificate):
         loaded = CertificateFamily.shared(loaded, tasks, by=str(read.by))
     test = judging.build(loaded)
-    finding: Any = test.decide(tasks)
+    finding = test.decide(tasks)
     missing = [f"{read.sources[0].source}: {each}" for each in words.not_judged(loaded, finding)]
     return Judged(test, tasks, finding, read.sources).warned(*missing)
 
@@ -143,7 +136,7 @@ def judge(
 def _load(path: Path, costs: str, key: Path | None) -> Certificate | CertificateFamily:
     """Load the certificate, or say that it and the costs were swapped."""
     try:
-        return load(path, key=key)
+        return out.load_trusted(path, key)
     except SchemaMismatch:
         if not is_certificate(costs):
             raise

@@ -25,22 +25,27 @@ _HEADING = "\n\nOptions\n-------\n"
 _SHORT = {"output": "-o"}
 _SHARED = """
 certificate CERTIFICATE: Certificate, as `boundwatch certify` writes it.
-costs COSTS: One row per episode: CSV, XLSX, JSON, NPY or Parquet; lerobot-eval's eval_info.json or a
-    LeRobotDataset folder; logs of inspect-robots and vla-eval; Stable-Baselines3's monitor.csv or
-    evaluations.npz; MCAP. May be gzipped; - reads standard input.
+costs COSTS: A row per episode: CSV, XLSX, JSON, ..., or a log; - is standard input.
 evaluation EVAL: What `boundwatch evaluate start` wrote.
 station NAME: Who runs the trial, where there are several.
-by COL: Column that names the task (or robot): each is judged separately; all share one error rate.
-margin COST: Also say whether the data show that the expected cost rose by at most this much.
-key PUB: Public key; a certificate is refused unless its holder signed exactly this content.
-allow_own: Judge even the costs that the certificate was made from, as a rehearsal.
+by COL: Column of tasks or robots, judged one by one under one error rate.
+margin COST: Also: do the data show that the cost rose by at most this much?
+key PUB: Public key; refuse a certificate that its holder did not sign.
+allow_own: Judge even the certificate's own costs, as a rehearsal.
 force: Replace a file that boundwatch did not write; never an input.
 as_json: Print JSON.
-exit_code: Exit with 3 if the verdict is ADVERSE, whatever the margin. With --margin, also exit with 3 unless
-    the data show, for every task, that the expected cost rose by at most the margin.
+exit_code: Exit with 3 on ADVERSE or, with --margin, until it is shown.
 database URL: SQLite file, or postgresql://user@host/name. [default: boundwatch.sqlite]
 config FILE: TOML file with the same settings.
 """
+PANELS = ("Arguments", "The verdict", "The file", "The output")
+_OF_OUTPUT = re.compile(
+    "output|plot|report|ledger|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm|interval"
+)
+_OF_FILE = re.compile(
+    "by|policy|costs|follow|tasks|state|number|allow_gaps|skip_.*|predicted|unlabeled|against"
+)
+"""What is about the output and the file, besides the options of `Reading`; all else is about the verdict."""
 
 Texts = dict[str, tuple[str | None, str]]
 """The metavar and the help of an option, by the name of its parameter."""
@@ -62,9 +67,10 @@ def as_options(function: Callable[..., Any], takes: Callable[..., Any] | None = 
         elif is_dataclass(kind := hints[name]):
             own = [each for each in fields(kind) if each.name not in hints]
             about, types = _split(kind.__doc__)[1], get_type_hints(kind, include_extras=True)
+            panel = getattr(kind, "panel", None)
             option = parameter.replace(kind=parameter.KEYWORD_ONLY)
             parameters += [
-                _option(option.replace(name=each.name, default=each.default), types[each.name], about)
+                _option(option.replace(name=each.name, default=each.default), types[each.name], about, panel)
                 for each in own
             ]
             groups[name] = (kind, [each.name for each in own])
@@ -101,13 +107,17 @@ def _entries(listed: str) -> Texts:
     return found
 
 
-def _option(parameter: inspect.Parameter, hint: Any, texts: Texts) -> inspect.Parameter:
+def _option(
+    parameter: inspect.Parameter, hint: Any, texts: Texts, panel: str | None = None
+) -> inspect.Parameter:
     """Return a parameter as typer wants it, unless it is that already."""
     kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     name, is_argument = parameter.name, parameter.kind is not parameter.KEYWORD_ONLY
     if not more or isinstance(more[0], dict):
         metavar, text = texts.get(name) or _entries(_SHARED).get(name) or (None, None)
         settings: dict[str, Any] = {"metavar": metavar, "help": text, **(more[0] if more else {})}
+        about = "output" if _OF_OUTPUT.fullmatch(name) else "file" if _OF_FILE.fullmatch(name) else "verdict"
+        settings["rich_help_panel"] = panel or f"The {about}"
         flags = [f"-{name}"] if len(name) == 1 else [flag(name), *filter(None, [_SHORT.get(name)])]
         if kind == bool | None:
             flags = [f"{flag(name)}/{flag(f'no_{name}')}"]

@@ -16,7 +16,7 @@ from boundwatch._support.files import one_page
 from boundwatch._support.validation import shortest
 from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily
+from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import on_trust
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes import clusters
@@ -131,13 +131,17 @@ def seen(known: Any, cost: float) -> str:
     return f"cost {cost:<6.4g} mean {known.mean_cost:<7.4f}"
 
 
-def print_trust(loaded: Certificate | CertificateFamily, key: object) -> None:
-    """Say on standard error which numbers of a certificate are taken on trust, without a key."""
-    if key is not None:
-        return
-    each = [loaded] if isinstance(loaded, Certificate) else loaded.values()
-    for trusted in dict.fromkeys(filter(None, map(on_trust, each))):
+def each_of(loaded: Certificate | CertificateFamily | None) -> list[Certificate]:
+    """Return the certificates of a file, if there is one."""
+    return [loaded] if isinstance(loaded, Certificate) else list((loaded or {}).values())
+
+
+def load_trusted(path: Path, key: Path | None) -> Certificate | CertificateFamily:
+    """Load certificates; say on standard error which of their numbers are taken on trust, without a key."""
+    loaded = load(path, key=key)
+    for trusted in dict.fromkeys(filter(None, map(on_trust, each_of(loaded)))) if key is None else ():
         warn(f"note: taken on trust: {trusted}; --key checks who signed them")
+    return loaded
 
 
 def print_promise(loaded: Certificate | CertificateFamily, basis: Iterable[str] = ()) -> None:
@@ -162,6 +166,14 @@ def save(loaded: Certificate | CertificateFamily, output: Path, sign: Path | Non
         signing.sign(output, loaded.to_dict(), sign)
     loaded.save(output)
     return f"Wrote {output}" + ("" if sign is None else f" and {signing.signature_path(output)}")
+
+
+def draw(path: Path | None, kind: str, *arguments: Any) -> None:
+    """Draw a figure of a kind that `boundwatch.reporting.plots` has, if somebody wants one."""
+    if path is not None:
+        from boundwatch.reporting import plots
+
+        plots.save_figure(getattr(plots, kind)(*arguments), path)
 
 
 def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

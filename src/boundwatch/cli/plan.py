@@ -76,22 +76,19 @@ def plan(
     Options
     -------
     certificate [CERTIFICATE]: Certificate, if there is one already.
-    cost C: Suspected expected cost; powers are exact if new costs are 0 or 1. Without a certificate: the
-        failure rate in the lab.
-    new_cost C: Without a certificate: the failure rate at the new site.
-    lab_trials N: Without a certificate: trials in the lab. [default: the best number]
-    margin M: Without a certificate: plan for showing that the site is at most M worse.
-    compare A B: Plan a comparison of two policies (boundwatch compare) by their failure rates.
+    cost C: Suspected expected cost; without a certificate: failure rate in the lab.
+    new_cost C: Without a certificate: failure rate at the new site.
+    lab_trials N: The same: trials in the lab. [default: the best number]
+    margin M: The same: plan for showing that the site is at most M worse.
+    compare A B: Plan a comparison of two policies by their failure rates.
     paired: With --compare: trials will share seeds or scenes.
-    correlation R: With --paired: correlation between the two outcomes of a pair.
+    correlation R: With --paired: correlation of the outcomes of a pair.
     horizon N: With --compare: the largest number of trials of each, if fixed.
     alpha P: With --compare: error rate per side. [default: 0.05]
     costs COSTS: Or a sample of costs from the suspected world, to draw from.
-    n N: Also say the smallest shift noticed in N trials; repeatable. Without a certificate: the power of N
-        trials at the new site.
-    alpha_adverse P: Level of ADVERSE of every detector, for a cost above the certified ones. [default: that
-        of each detector]
-    alpha_benign P: The same for BENIGN, for a cost below the certified ones.
+    n N: Smallest shift noticed in N trials, or the power of N at a new site.
+    alpha_adverse P: Level of ADVERSE, for a cost above the certified ones.
+    alpha_benign P: Level of BENIGN, for a cost below the certified ones.
     seed SEED: Seed of the simulation that --costs needs.
     plot FILE: Draw power against trials; .png, .svg or .pdf.
     """

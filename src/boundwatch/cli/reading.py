@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 
@@ -17,9 +18,10 @@ from boundwatch.cli import output as out
 from boundwatch.cli.options import refuse
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes.cells import normal
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import KINDS, Kind
+from boundwatch.episodes.measure import KINDS, Kind, Measure
 from boundwatch.errors import (
     Argument,
     BoundwatchError,
@@ -30,13 +32,17 @@ from boundwatch.errors import (
 )
 from boundwatch.readers import Format, read_costs
 from boundwatch.readers.opening import MAGIC
+from boundwatch.readers.table import Line
+from boundwatch.readers.text import LONGEST_LINE
 from boundwatch.watching.sources import is_pipe, name_of, open_lines
-from boundwatch.watching.trials import Trial, TrialReader, declare, read_on, refuse_document
+from boundwatch.watching.trials import Trial, TrialReader, read_on
 
 METRIC = "metric"
 """What the certificates of several columns are of: a family whose members are metrics."""
-LINE_FORMATS = (None, "csv", "jsonl")
-"""The formats that can be named where lines are read one by one; None if none is."""
+ANSWERS = ("strata", "where")
+"""How people say what a column of tasks means where somebody chose their order."""
+Loaded = Certificate | CertificateFamily
+"""What a file of certificates holds."""
 
 
 @dataclass(frozen=True)
@@ -57,32 +63,24 @@ class Reading:
 
     Options
     -------
-    success COL: Column that says whether a trial succeeded (yes/no, pass/fail, 1/0, ...). Columns without
-        names are numbered from 1; /topic.field in MCAP. Given several times, as --cost and --reward can be:
-        several metrics or, in compare, policies.
+    success COL: Column that says whether a trial succeeded (yes/no, 1/0, ...).
     cost COL: Or: column of costs (higher is worse).
-    reward COL: Or: column of rewards (higher is better); needs --cost-range. If you name no column, the one
-        called cost, success, is_success or reward is read, or a log's own success column.
-    cost_range LOW HIGH: Range that costs or rewards can have, known in advance (0 100 for percent); it is
-        rescaled to [0, 1].
-    success_values WORD,WORD: Words that mean success, if boundwatch does not know them; all others are then
-        failures.
+    reward COL: Or: column of rewards (higher is better); needs --cost-range.
+    cost_range LOW HIGH: Range of costs or rewards, known in advance; it becomes [0, 1].
+    success_values WORD,WORD: Words that mean success, if not the usual ones; others are failures.
     where COL=VALUE: Read only the rows with this value in this column; repeatable.
-    strata COL: Column of the fixed set of tasks or conditions whose mean is meant; kept.
-    weights TASK=W,...: What each task counts in that mean; 1 if only its name is given. Where trials come one
-        by one, it also says which tasks there are. [default: all tasks of the file count alike]
-    cluster COL: Column of scenes, seeds or days whose repeats are not independent: each counts once, with the
-        mean of its trials; kept.
-    episode COL: Column that names the episode, if each row is one step of an episode.
-    reduce: How an episode's steps become one value. [default: any for successes, sum for rewards; required
-        for costs]
-    as_is: Ask nothing about columns that are not declared: tasks come in random order, there is one policy,
-        numbers that repeat or are missing mean nothing.
-    file_format: Format of the file. [default: recognized by content]
-    sheet NAME: Sheet of a workbook; in compare, one for each policy. [default: the one with the column]
-    evaluation K: Which evaluation in evaluations.npz, counted from 1. [default: the last]
+    strata COL: Column of the fixed set of tasks whose mean is meant.
+    weights TASK=W,...: What each task counts in that mean. [default: all count alike]
+    cluster COL: Column of scenes, seeds or days, whose repeats are not independent.
+    episode COL: Column that names the episode, if each row is one of its steps.
+    reduce RULE: How steps become one value: any, sum, mean, max or last.
+    as_is: Ask nothing about columns that are not declared.
+    file_format F: Format of the file. [default: recognized by content]
+    sheet NAME: Sheet of a workbook. [default: the one with the column]
+    evaluation K: Which evaluation in evaluations.npz, from 1. [default: the last]
     """
 
+    panel: ClassVar[str] = "The file"
     success: list[str] | None = None
     cost: list[str] | None = None
     reward: list[str] | None = None
@@ -121,13 +119,19 @@ class Reading:
         changes: dict[str, Any] = {**dict.fromkeys(dropped), kind: [column]}
         return dataclasses.replace(self, **changes)
 
-    def design(self, **others: Any) -> Design:
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `read_costs` that these options are."""
+        self.refuse_several()
+        firsts = {name: next(iter(getattr(self, name) or ()), None) for name in (*KINDS, "sheet")}
+        words, where = self.success_values or (), conditions(self.where)
+        weights = parse_weights(self.weights)
+        return vars(self) | firsts | {"success_values": words, "where": where, "weights": weights}
+
+    def design(self, kind: type[Design] = Design, **others: Any) -> Design:
         """Return how rows relate, as far as options say so; `others` are further fields."""
-        names = ("strata", "cluster", "episode", "reduce")
-        own = {name: getattr(self, name) for name in names}
-        return Design(
-            **own, where=conditions(self.where) or {}, weights=parse_weights(self.weights) or {}, **others
-        )
+        own = {name: getattr(self, name) for name in ("strata", "cluster", "episode", "reduce")}
+        parsed = {"where": conditions(self.where) or {}, "weights": parse_weights(self.weights) or {}}
+        return kind(**own | parsed | others)
 
     def read(
         self,
@@ -141,11 +145,7 @@ class Reading:
 
         That is None for a command without the option. `others` are further arguments of `read_costs`.
         """
-        self.refuse_several()
-        settings: dict[str, Any] = {**vars(self), "where": conditions(self.where), **others}
-        settings |= {name: next(iter(getattr(self, name) or ()), None) for name in (*KINDS, "sheet")}
-        settings["success_values"] = self.success_values or ()
-        settings["weights"] = parse_weights(self.weights)
+        settings = self.arguments() | others
         try:
             episodes = read_costs(path, certificate=certificate, allow_own=bool(allow_own), **settings)
         except ProvenanceMismatch as error:
@@ -163,30 +163,17 @@ class Reading:
         return dataclasses.replace(episodes, notes=(*episodes.notes, note))
 
     def read_all(
-        self,
-        path: str,
-        *,
-        by: str | None = None,
-        certificates: Certificate | CertificateFamily | None = None,
-        **others: Any,
+        self, path: str, *, by: str | None = None, certificates: Loaded | None = None, **others: Any
     ) -> Read:
         """Read each column that was named, or that certificates are of, and take tasks apart.
 
         The costs of a metric are named by its column, those of a task by task and column; so are the
         certificates that judge them, if there are any. `others` are arguments of `read`.
         """
-        reading, metrics = self, None
-        if isinstance(certificates, CertificateFamily):
-            if is_of_metrics(certificates):
-                metrics, reading, by = (
-                    certificates,
-                    self.of_metrics(certificates),
-                    tasks_of_metrics(certificates),
-                )
-            else:
-                by = by or certificates.by
+        by, metrics = tasks_of(certificates, by), metrics_of(certificates)
+        reading = self.of_metrics(metrics) if metrics else self
         columns = reading.columns
-        if len(columns) < 2 or (metrics is None and certificates is not None):
+        if len(columns) < 2 or (certificates is not None and not metrics):
             episodes = reading.read(path, certificate=certificates, by=by, **others)
             return Read((episodes,), {"": episodes} if by is None else episodes.split(), by)
         if path == "-":
@@ -194,63 +181,70 @@ class Reading:
         sources: list[Episodes] = []
         parts: dict[str, Episodes] = {}
         for column in columns:
-            judge: Any = None if metrics is None else _metrics(metrics).get(normal(column))
+            judge: Any = metrics.get(normal(column))
             judge = judge if judge is None or by is not None else judge[""]
             sources.append(episodes := reading.only(column).read(path, certificate=judge, by=by, **others))
             for task, part in ({"": episodes} if by is None else episodes.split()).items():
                 parts[f"{task}/{column}" if by is not None else column] = part
-        for name in parts if metrics is not None else ():
-            if name not in (metrics or ()):
-                raise InvalidSetting(no_certificate(name, metrics or ()), where=Place(path))
+        if isinstance(certificates, CertificateFamily):
+            for name in parts.keys() - certificates.keys():
+                raise InvalidSetting(no_certificate(name, certificates), where=Place(path))
         return Read(tuple(sources), parts, METRIC if by is None else f"{by}/{METRIC}")
 
     def read_lines(
-        self, stream: str, design: Design, options: str, *answers: str, **others: Any
+        self,
+        stream: str,
+        design: Design,
+        options: str,
+        answers: tuple[str, ...],
+        *,
+        certificates: Loaded | None = None,
+        binary: bool = False,
     ) -> TrialReader:
         """Return what reads trials line by line, as these options want it; refuse what is read as a whole.
 
-        `answers` are the arguments by which a column of tasks can be declared. `others` are arguments of
-        `declare` and `TrialReader`.
+        `answers` are the arguments by which a column of tasks can be declared.
         """
         names = ["sheet", "episode", "reduce", "evaluation"]
-        names += [] if self.file_format in LINE_FORMATS else ["file_format"]
+        names += [] if self.file_format in (None, "csv", "jsonl") else ["file_format"]
         why = f"does not go with {options}, where trials are read line by line"
         refuse({name: getattr(self, name) for name in names}, why)
-        if stream != "-" and not is_pipe(stream) and (Path(stream).is_dir() or _is_no_text(stream)):
-            per_line = "one number, JSON object or CSV row per line"
-            raise typer.BadParameter(f"{options} is for {per_line}, not {stream}; leave it out")
-        declared = declare(
-            self.columns,
-            design,
-            cost_range=self.cost_range,
-            success_values=tuple(self.success_values or ()),
-            certified=others.pop("certified", None),
-            certified_where=others.pop("certified_where", None),
-        )
-        reader = TrialReader(declared, name_of(stream), answers=answers, as_is=self.as_is, **others)
-        refuse_document(stream, reader)
+        metrics, everyone = metrics_of(certificates), out.each_of(certificates)
+        declared: dict[str, Declared] = {}
+        for column in self.columns or [""]:
+            one = self.only(column).arguments() if column else self.arguments()
+            judge = next(iter([*metrics.get(normal(column), {}).values(), *everyone]), None)
+            certified = None if judge is None else judge.measure or Measure("cost")
+            said = {name: one[name] for name in (*KINDS, "cost_range", "success_values")}
+            declared[column if len(self.columns) > 1 else ""] = dataclasses.replace(
+                Declared.of(**said, design=design, certified=certified),
+                answers=answers,
+                as_is=self.as_is,
+                certified_where=judge.design.where if judge else {},
+            )
+        binary = binary or (bool(everyone) and all(each.binary for each in everyone))
+        reader = TrialReader(declared, name_of(stream), binary=binary)
+        _refuse_whole(stream, reader, options)
         return reader
 
-    def of_metrics(self, family: CertificateFamily) -> Reading:
-        """Return the same with the columns, range and words of certificates of several, unless given."""
-        firsts = [next(iter(tasks.values())) for tasks in _metrics(family).values()]
-        known = [first.measure for first in firsts if first.measure is not None]
+    def of_metrics(self, metrics: Mapping[str, Mapping[str, Certificate]]) -> Reading:
+        """Return the same with the columns of the certificates of several, unless they are given.
+
+        Without such certificates, only one may be named.
+        """
+        firsts = [next(iter(tasks.values())).measure for tasks in metrics.values()]
+        known = [measure for measure in firsts if measure is not None]
         if 0 < len(self.columns) < len(known):
             remedy: list[str | Argument] = ["name none, or the same ones:"]
             for measure in known:
                 remedy += [" ", Argument(measure.kind, measure.column)]
             raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
-        columns: dict[str, Any] = {kind: [] for kind in KINDS}
-        for each in known:
-            columns[each.kind].append(each.column)
-        ranges = [each.cost_range for each in known if each.cost_range is not None]
-        words = [list(each.success_values) for each in known if each.success_values]
-        return dataclasses.replace(
-            self,
-            **({} if self.columns else columns),
-            cost_range=self.cost_range or next(iter(ranges), None),
-            success_values=self.success_values or next(iter(words), None),
-        )
+        if not metrics:
+            self.refuse_several()
+        if self.columns or not known:
+            return self
+        columns: Any = {kind: [each.column for each in known if each.kind == kind] for kind in KINDS}
+        return dataclasses.replace(self, **columns)
 
     def refuse_several(self) -> None:
         """Refuse several columns or sheets where one is read."""
@@ -277,23 +271,24 @@ def arriving(stream: str, reader: TrialReader, *, wait: bool) -> Iterator[Trial 
             yield found
 
 
-def is_of_metrics(family: CertificateFamily) -> bool:
-    """Return whether the members are metrics, or the metrics of tasks, instead of tasks."""
-    return family.by.split("/")[-1] == METRIC
+def metrics_of(loaded: Loaded | None) -> dict[str, dict[str, Certificate]]:
+    """Return the certificates of each metric, by its column, for each task; nothing if they are of none.
 
-
-def tasks_of_metrics(family: CertificateFamily) -> str | None:
-    """Return the column of the tasks whose metrics these are, if there is one."""
-    return family.by.removesuffix(METRIC).rstrip("/") or None
-
-
-def _metrics(family: CertificateFamily) -> dict[str, dict[str, Certificate]]:
-    """Return the certificates of each metric, by its column, for each task; without tasks it has no name."""
+    Without tasks, the only one has no name.
+    """
     found: dict[str, dict[str, Certificate]] = {}
-    for name, one in family.items():
-        column = "" if one.measure is None else one.measure.column or ""
-        found.setdefault(normal(column), {})[name.removesuffix(column).removesuffix("/")] = one
+    if isinstance(loaded, CertificateFamily) and loaded.by.split("/")[-1] == METRIC:
+        for name, one in loaded.items():
+            column = "" if one.measure is None else one.measure.column or ""
+            found.setdefault(normal(column), {})[name.removesuffix(column).removesuffix("/")] = one
     return found
+
+
+def tasks_of(loaded: Loaded | None, by: str | None) -> str | None:
+    """Return the column of what is judged separately; with the certificates of several, theirs."""
+    if not isinstance(loaded, CertificateFamily):
+        return by
+    return loaded.by.removesuffix(METRIC).rstrip("/") or None if metrics_of(loaded) else by or loaded.by
 
 
 def is_certificate(path: str) -> bool:
@@ -305,11 +300,30 @@ def is_certificate(path: str) -> bool:
     return True
 
 
-def _is_no_text(path: str) -> bool:
-    if not Path(path).exists():  # said when it is opened
-        return False
-    with files.open_binary(path) as file:
-        return file.read(8).startswith((b"\x1f\x8b", *MAGIC))
+def _refuse_whole(path: str, reader: TrialReader, options: str) -> None:
+    """Refuse what has no lines: a folder, an archive, JSON without a newline that is no episode."""
+    if path == "-" or is_pipe(path) or not Path(path).exists():  # the last is said when it is opened
+        return
+    is_folder, head = Path(path).is_dir(), b""
+    if not is_folder:
+        with files.open_binary(path) as file:
+            head = file.read(LONGEST_LINE + 1)
+    if is_folder or head.startswith((b"\x1f\x8b", *MAGIC)):
+        per_line = "one number, JSON object or CSV row per line"
+        raise typer.BadParameter(f"{options} is for {per_line}, not {path}; leave it out")
+    first = head.lstrip()[:1]
+    if b"\n" in head or not first or first not in b"[{":
+        return
+    if first == b"{":
+        try:
+            json.loads(head)
+        except ValueError:  # it is still being written
+            return
+    before = reader.state
+    fault = reader.read([Line(1, head)]).fault
+    reader.restore(before)
+    if fault is not None:
+        raise fault
 
 
 def parse_weights(given: Sequence[str] | None) -> dict[str, float] | None:

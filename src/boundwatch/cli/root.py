@@ -25,7 +25,7 @@ from typer.core import TyperCommand
 
 from boundwatch._support.describing import printable
 from boundwatch._version import __version__
-from boundwatch.cli.options import as_options
+from boundwatch.cli.options import PANELS, as_options
 from boundwatch.cli.spelling import said
 from boundwatch.errors import BoundwatchError, Refusal
 
@@ -49,7 +49,28 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Command(TyperCommand):
-    """A command that refuses an option given twice, of which the first would be ignored."""
+    """A command that refuses an option given twice, of which the first would be ignored.
+
+    Its help fits on a screen: options that judge, read and write, each on a line.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options: in groups if the command reads a file."""
+        reads = any(each.name == "success_values" for each in self.params)
+        groups: dict[str, list[Any]] = {name: [] for name in (*PANELS, "Options")}
+        for each in self.get_params(ctx):
+            panel = getattr(each, "rich_help_panel", None) or PANELS[-1] if reads else "Options"
+            groups[PANELS[0] if each.param_type_name == "argument" else panel].append(each)
+        formatter.write_paragraph()
+        for title, options in groups.items():
+            if records := list(filter(None, (each.get_help_record(ctx) for each in options))):
+                formatter.write(f"{title}:\n")
+                with formatter.indentation():
+                    formatter.write_dl(records, col_max=26)
+
+    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
+        """Write the examples."""
+        formatter.write("Example:\n" + "".join(f"    {each}\n" for each in str(self.epilog).splitlines()))
 
     def make_parser(self, ctx: Any) -> Any:
         parser: Any = super().make_parser(ctx)
@@ -76,8 +97,7 @@ def command(
 
     `takes` is what its ``**options`` go to, and what its help is about.
     """
-    lines = "\n".join(f"  {line}" for line in example.splitlines())
-    add = group.command(cls=_Command, epilog=f"Example:\n\n\b\n{lines}")
+    add = group.command(cls=_Command, epilog=example)
 
     def register(function: Function) -> Function:
         add(as_options(function, takes))

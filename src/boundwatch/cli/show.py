@@ -7,7 +7,7 @@ from typing import Any
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.family import CertificateFamily, load
+from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.root import command
 from boundwatch.errors import Argument, InvalidSetting, Place
@@ -38,8 +38,7 @@ def show(
     """
     if output is not None:
         files.protect(output, [certificate], force=force)
-    loaded = load(certificate, key=key)
-    out.print_trust(loaded, key)
+    loaded = out.load_trusted(certificate, key)
     if task is not None:
         if not isinstance(loaded, CertificateFamily) or task not in loaded:
             held = ", ".join(map(repr, loaded)) if isinstance(loaded, CertificateFamily) else "a single one"

@@ -11,6 +11,7 @@ from typing import Any
 from boundwatch._support.describing import printable
 from boundwatch.cli import output as out
 from boundwatch.detectors import ChangeDetector, Verdict
+from boundwatch.errors import InvalidCost, Place
 from boundwatch.reporting import wording
 from boundwatch.reporting.wording import count
 from boundwatch.watching.watch import Counted, Events, Notice, Watch
@@ -40,11 +41,11 @@ def print_events(events: Events, *, as_json: bool, interval: bool) -> None:
             _print_lines(lines)
             lines = []
             out.warn(event.text)
-            continue
-        finding = event.finding
-        shown = not brief or finding.first_alarm == finding.n or event is events[-1]
-        line = _json_line(event, interval) if as_json else _text_line(event, interval, shown=shown)
-        lines.append((line, finding.verdict))
+        elif as_json:
+            lines.append((_json_line(event, interval), event.finding.verdict))
+        else:
+            shown = not brief or event.finding.first_alarm == event.finding.n or event is events[-1]
+            lines.append((_text_line(event, interval, shown=shown), event.finding.verdict))
     _print_lines(lines)
 
 
@@ -71,43 +72,46 @@ def _json_line(event: Counted, interval: bool) -> str:
 
 
 def _text_line(event: Counted, interval: bool, *, shown: bool) -> str:
+    """Return an episode as people read it, with its evidence if that is shown."""
     finding = event.finding
-    whose = f"{printable(event.stream)}  " if event.stream else ""
-    one = "trial" if finding.binary else "episode"
-    seen = f"{one} {finding.n:>5}  {out.seen(finding, event.cost)}"
-    kept = ""
+    line = f"{printable(event.stream)}  " if event.stream else ""
+    line += f"{'trial' if finding.binary else 'episode'} {finding.n:>5}  {out.seen(finding, event.cost)}"
+    if shown and finding.e_adverse is None:  # of a change detector
+        line += f" statistic {finding.statistic_adverse:<9.4g} "
+        line += f"alarm at {finding.mean_run_length_adverse:<6.6g}"
+    elif shown:
+        line += f" worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
+        line += f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
+        if interval:
+            ends = finding.shift_lower, finding.shift_upper
+            plain = f"{wording.floor(ends[0], '+')} to {wording.ceiling(ends[1], '+')}"
+            line += f" shift {wording.signed_points(*ends) if finding.binary else plain} "
+    line += f" {finding.verdict.name}"
     if finding.no_worse:
         margin = wording.points(finding.margin, "nearest") if finding.binary else f"{finding.margin:g}"
-        kept = f", worse by at most {margin}"
-    return f"{whose}{seen}{_evidence(finding, interval) if shown else ''} {finding.verdict.name}{kept}"
+        line += f", worse by at most {margin}"
+    return line
 
 
-def _evidence(finding: Any, interval: bool) -> str:
-    if finding.e_adverse is None:  # of a change detector
-        limit = f"{finding.mean_run_length_adverse:<6.6g}"
-        return f" statistic {finding.statistic_adverse:<9.4g} alarm at {limit}"
-    evidence = (
-        f" worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
-        f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
-    )
-    if not interval:
-        return evidence
-    if finding.binary:
-        return f"{evidence} shift {wording.signed_points(finding.shift_lower, finding.shift_upper)} "
-    lower, upper = wording.floor(finding.shift_lower, "+"), wording.ceiling(finding.shift_upper, "+")
-    return f"{evidence} shift {lower} to {upper} "
-
-
-def print_notes(session: Watch) -> None:
-    """Say how lines were read, and whether the last one was whole."""
+def print_end(session: Watch, *, as_json: bool) -> None:
+    """Say how lines were read, what is known of every stream, and which alarms nobody was told of."""
     for note in [] if session.reader is None else session.reader.notes:
         out.warn(f"note: {session.source}: {note}")
     if session.unfinished is not None:
         out.warn(f"line {session.unfinished} has no newline yet; it is left for the next time")
+    if session.episodes == 0:
+        problem = "no episode was counted, so nothing was judged"
+        raise InvalidCost(problem, where=Place(session.source), remedy="send at least one")
+    if not as_json:
+        _print_summary(session)
+    again = "with --state, a second start would try again"
+    if session.store.path is not None:
+        again = "run the same command to try again"
+    for stream, reason in session.alarms.undelivered.items():
+        out.warn(f"{f'{stream}: ' if stream else ''}the alarm was not delivered, {reason}; {again}")
 
 
-def print_summary(session: Watch) -> None:
-    """Print what is known of every stream at the end."""
+def _print_summary(session: Watch) -> None:
     for stream, detector in session.detectors.items():
         if detector.n:
             said = wording.says(detector.verdict, binary=detector.certificate.binary)
@@ -164,12 +168,3 @@ def _of_stream(detector: Any) -> Iterator[tuple[str, str]]:
     limit = f"within these {detector.n} with probability at most {finding.false_alarm_probability:.4g}"
     mean = f"on average after {finding.mean_run_length_adverse:g} episodes or more"
     yield "false alarms", f"{limit}; if the certificate holds, {mean}"
-
-
-def warn_of_undelivered(session: Watch) -> None:
-    """Say which alarms nobody was told of."""
-    again = "with --state, a second start would try again"
-    if session.store.path is not None:
-        again = "run the same command to try again"
-    for stream, reason in session.alarms.undelivered.items():
-        out.warn(f"{f'{stream}: ' if stream else ''}the alarm was not delivered, {reason}; {again}")

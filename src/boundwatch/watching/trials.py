@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from boundwatch.detectors.predicted import check_predictions
@@ -15,12 +13,12 @@ from boundwatch.episodes.cells import outcome
 from boundwatch.episodes.declared import Declared, Question, one_value
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Kind, Measure
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal, shown
 from boundwatch.readers.lines import Batch
 from boundwatch.readers.table import Block, Line, label
-from boundwatch.readers.text import LONGEST_LINE, TextRows
-from boundwatch.watching.sources import TORN, is_pipe
+from boundwatch.readers.text import TextRows
+from boundwatch.watching.sources import TORN
 
 _LONGEST_NUMBER = 100  # digits; a longer id is a name
 CUT_OFF = "was cut off: its sender ended in the middle of it"
@@ -90,8 +88,7 @@ class TrialReader:
     """Reads lines as they come; whatever comes at once, the trials are the same.
 
     `declared` is what to read: one measure, or several metrics by name, with the same design. With `binary`,
-    every cost was promised to be 0 or 1. `answers` are the arguments by which a column that matters must be
-    declared if it has several values.
+    every cost was promised to be 0 or 1.
 
     Examples
     --------
@@ -101,20 +98,9 @@ class TrialReader:
     [Trial(number=2, costs=(1.0,), streams=('arm-1',), id=7, predictions=None, stratum='')]
     """
 
-    def __init__(
-        self,
-        declared: Mapping[str, Declared],
-        source: str,
-        *,
-        binary: bool = False,
-        answers: Sequence[str] = ("by", "where"),
-        as_is: bool = False,
-    ) -> None:
+    def __init__(self, declared: Mapping[str, Declared], source: str, *, binary: bool = False) -> None:
         self.source, self.binary = source, binary
-        self.columns: dict[str, Column] = {}
-        for metric, each in declared.items():
-            asking = dataclasses.replace(each, answers=tuple(answers), as_is=as_is)
-            self.columns[metric] = Column(asking, TextRows(asking, source))
+        self.columns = {metric: Column(each, TextRows(each, source)) for metric, each in declared.items()}
         self._first = next(iter(self.columns.values()))
         self._state: dict[str, Any] | None = None
 
@@ -245,7 +231,7 @@ class TrialReader:
             yield Trial(
                 number,
                 cost,
-                tuple("/".join(filter(None, (stream, metric))) for metric in self.columns),
+                _streams(stream, self.columns),
                 self._id(given.get("id")),
                 self._predictions(cells, number, design) if isinstance(design, WithPredictions) else None,
                 str(given.get("strata", "")).strip(),
@@ -285,13 +271,21 @@ class TrialReader:
         return Place(self.source, "line", number, column)
 
 
-def trials_of(episodes: Episodes) -> list[Trial]:
-    """Return the trials of a file that was read as a whole."""
-    numbers = episodes.numbers if len(episodes.numbers) else range(1, len(episodes) + 1)
-    tasks = episodes.keys.get("by", ("",) * len(episodes))
-    strata = episodes.keys.get("strata", ("",) * len(episodes))
-    found = zip(numbers, episodes.costs.tolist(), tasks, strata, strict=True)
-    return [Trial(int(number), (cost,), (task,), stratum=stratum) for number, cost, task, stratum in found]
+def trials_of(read: Sequence[Episodes], metrics: Sequence[str] = ("",)) -> list[Trial]:
+    """Return the trials of a file that was read as a whole, once for each metric."""
+    first = read[0]
+    nothing = ("",) * len(first)
+    numbers = first.numbers if len(first.numbers) else range(1, len(first) + 1)
+    tasks, strata = first.keys.get("by", nothing), first.keys.get("strata", nothing)
+    costs = zip(*(each.costs.tolist() for each in read), strict=True)
+    return [
+        Trial(int(number), cost, _streams(task, metrics), stratum=stratum)
+        for number, cost, task, stratum in zip(numbers, costs, tasks, strata, strict=True)
+    ]
+
+
+def _streams(task: str, metrics: Iterable[str]) -> tuple[str, ...]:
+    return tuple("/".join(filter(None, (task, metric))) for metric in metrics)
 
 
 def explained(fault: Refusal, raw: bytes = b"") -> Refusal:
@@ -307,26 +301,6 @@ def explained(fault: Refusal, raw: bytes = b"") -> Refusal:
     changed = copy.copy(fault)
     changed.remedy = said
     return changed
-
-
-def refuse_document(path: str, reader: TrialReader) -> None:
-    """Refuse a file whose only line, which has no newline, is JSON that no newline would make an episode."""
-    if is_pipe(path) or not Path(path).is_file():
-        return
-    with Path(path).open("rb") as file:
-        head = file.read(LONGEST_LINE + 1)
-    if b"\n" in head or not head.lstrip().startswith((b"[", b"{")):
-        return
-    if head.lstrip().startswith(b"{"):
-        try:
-            json.loads(head)
-        except ValueError:  # it is still being written
-            return
-    before = reader.state
-    fault = reader.read([Line(1, head)]).fault
-    reader.restore(before)
-    if fault is not None:
-        raise fault
 
 
 def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | str | None]:
@@ -349,35 +323,3 @@ def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | s
             yield None
     reader.end()
     yield from reader.notes
-
-
-def declare(
-    columns: Mapping[str, Kind],
-    design: Design,
-    *,
-    cost_range: tuple[float, float] | None = None,
-    success_values: Sequence[str] = (),
-    certified: Mapping[str, Measure | None] | None = None,
-    certified_where: Mapping[str, str] | None = None,
-) -> dict[str, Declared]:
-    """Return what was declared of each metric: of one column (or none), under the name ``""``.
-
-    `columns` says what each column holds that was named, `certified` the measure of each metric's
-    certificate and `certified_where` its rows; of several columns each has the range or the words that go
-    with it.
-    """
-    # A certificate that keeps no measure is one of costs.
-    known = {name: measure or Measure("cost") for name, measure in (certified or {}).items()}
-    several = len(columns) > 1
-    found = {}
-    for column, kind in columns.items() or [(None, None)]:
-        metric = str(column) if several else ""
-        declared = Declared.of(
-            **({} if kind is None else {str(kind): column}),
-            cost_range=None if several and kind == "success" else cost_range,
-            success_values=() if several and kind != "success" else success_values,
-            design=design,
-            certified=known.get(metric),
-        )
-        found[metric] = dataclasses.replace(declared, certified_where=certified_where or {})
-    return found
