@@ -11,12 +11,7 @@ from numpy.typing import ArrayLike
 from boundwatch._support.validation import check_costs, shortest
 from boundwatch._version import __version__
 from boundwatch.certificates.record import costs_digest
-from boundwatch.comparison import (
-    ComparedTasks,
-    ComparisonFinding,
-    ComparisonVerdict,
-    Ranking,
-)
+from boundwatch.comparison import ComparedTasks, ComparisonFinding, ComparisonVerdict, Ranking
 from boundwatch.reporting import page, wording
 from boundwatch.reporting.report import signature
 from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent, points, upward
@@ -49,12 +44,13 @@ def comparison_headline(finding: ComparisonFinding | ComparedTasks, names: Names
     if overall.verdict is ComparisonVerdict.UNDECIDED:
         return f"UNDECIDED: not enough evidence that either of {names[0]} and {names[1]} {verb}"
     better, worse = names if overall.verdict is ComparisonVerdict.A_BETTER else names[::-1]
-    where = " on some task" if overall.method == "stratified" or _is_sign_of_tasks(overall) else ""
+    where = " on some task" if _is_of_some_task(overall) else ""
     return f"{overall.verdict.name}: evidence that {better} {verb} than {worse}{where}"
 
 
-def _is_sign_of_tasks(finding: ComparisonFinding) -> bool:
-    return finding.method == "sign test" and finding.tasks > 1
+def _is_of_some_task(finding: ComparisonFinding) -> bool:
+    """Return whether a verdict says that a policy is better on some task, not in the mean over all."""
+    return finding.method == "stratified" or (finding.method == "sign test" and finding.tasks > 1)
 
 
 def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) -> list[tuple[str, str]]:
@@ -111,8 +107,7 @@ def _guarantee(finding: ComparisonFinding, names: Names) -> str:
         )
     where = ""
     if finding.tasks > 1:
-        some = finding.method == "stratified" or _is_sign_of_tasks(finding)
-        where = " on any task" if some else " in the mean over tasks"
+        where = " on any task" if _is_of_some_task(finding) else " in the mean over tasks"
     return (
         f"if {a} is not better{where}, A_BETTER is declared with probability at most {finding.alpha:g}; "
         f"likewise for {b}. Each limit on the difference holds with {sure}."
@@ -200,7 +195,7 @@ def _about_tasks(finding: ComparisonFinding) -> list[str]:
             "Tasks take turns, and there is a look after each complete turn: this is about the mean over the "
             "tasks, and says nothing about one of them. Trials of different tasks are independent."
         ]
-    if finding.method == "stratified" or _is_sign_of_tasks(finding):
+    if _is_of_some_task(finding):
         return [
             "The overall verdict refutes that the policy is better on no task. Where each policy is better "
             "on some tasks, it says nothing about the mean over them; the limits and the margin do."
@@ -218,18 +213,10 @@ def task_rows(finding: ComparedTasks) -> list[tuple[str, ...]]:
     """Return a row per task: its verdict, what was seen of both policies, p-values, its name."""
     rows = []
     for task, each in finding.tasks.items():
-        p_value = upward(min(each.p_a_better, each.p_b_better))
-        rows.append((each.verdict.name, *map(_short, *_seen(each)), p_value, task))
+        seen = (each.mean_cost_a or 0.0, each.n_a), (each.mean_cost_b or 0.0, each.n_b)
+        cells = [f"{round(mean * n)}/{n}" if each.binary else f"{mean:.3f} ({n})" for mean, n in seen]
+        rows.append((each.verdict.name, *cells, upward(min(each.p_a_better, each.p_b_better)), task))
     return rows
-
-
-def _seen(finding: ComparisonFinding) -> tuple[list[float], list[int], list[bool]]:
-    means = [finding.mean_cost_a or 0.0, finding.mean_cost_b or 0.0]
-    return means, [finding.n_a, finding.n_b], [finding.binary] * 2
-
-
-def _short(mean: float, n: int, binary: bool) -> str:
-    return f"{round(mean * n)}/{n}" if binary else f"{mean:.3f} ({n})"
 
 
 def ranking_headline(ranking: Ranking) -> str:
@@ -272,27 +259,19 @@ def render_comparison(
     seen = [f"{name}: {outcome}." for name, outcome in zip(names, _outcomes(finding), strict=True)]
     together = "pairs were" if finding.paired else "trials of each policy were"
     drawn = f"{'Of each task, the' if finding.tasks > 1 else 'The'} {together} independent draws from one"
-    provenance = [
-        ("boundwatch", __version__),
-        (
-            "comparison",
-            f"alpha {finding.alpha:g}, margin {finding.margin:g}, horizon {finding.horizon or 'none'}",
-        ),
-    ]
+    rule = f"alpha {finding.alpha:g}, margin {finding.margin:g}, horizon {finding.horizon or 'none'}"
+    provenance = [("boundwatch", __version__), ("comparison", rule)]
     for name, values, source in zip_longest(names, (costs_a, costs_b), sources):
         provenance.append((f"costs of {name}", f"SHA-256 {costs_digest(check_costs(values))}"))
         provenance.append((f"source of {name}", source))
+    tasks = [compared] if isinstance(compared, ComparedTasks) else []
     sections = [
         page.heading(title, level=1),
         page.paragraph(" ".join(seen)),
         *([page.bullets(warnings, "warning")] if warnings else []),
         page.heading("What was found"),
         page.rows(comparison_evidence(finding, names)),
-        *(
-            [page.table(task_header(compared), task_rows(compared))]
-            if isinstance(compared, ComparedTasks)
-            else []
-        ),
+        *(page.table(task_header(each), task_rows(each)) for each in tasks),
         page.heading("What must be true, and what this does not say"),
         page.bullets(comparison_notes(finding)),
         page.heading("Provenance"),

@@ -85,11 +85,9 @@ def earlier_looks(looks: Sequence[Look], certificate: str, costs: NDArray[np.flo
     warnings, n = [], costs.size
     for look in looks:
         before = f"were judged before, at {look.time}"
-        if (
-            look.certificate != certificate
-            or look.n > n
-            or look.costs_sha256 != costs_digest(costs[: look.n])
-        ):
+        if look.certificate != certificate or look.n > n:
+            continue
+        if look.costs_sha256 != costs_digest(costs[: look.n]):
             continue
         if look.n == n:
             warnings.append(f"the same {n} episodes {before}; it is one look, not two")

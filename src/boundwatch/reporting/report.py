@@ -234,6 +234,7 @@ def render_family_report(
     column = "" if one == family.by else f" (column {family.by})"
     judged = f"{wording.count(len(finding.tasks), one)}{column}"
     adverse = finding.called(Verdict.ADVERSE)
+    called = [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
     heads, lines = families.verdicts(family, finding)
     assumed = [line for task in finding.tasks for line in wording.assumptions(family[task])]
     provenance = {
@@ -246,9 +247,7 @@ def render_family_report(
     sections = [
         page.heading(title or f"Report on {wording.count(len(family), one)}", level=1),
         _lead(f"{judged} with their certificates", facts),
-        page.verdict(
-            finding.verdict.value, answer, [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
-        ),
+        page.verdict(finding.verdict.value, answer, called),
         page.warnings(warnings),
         page.heading(f"The verdict on each {one}"),
         page.table((heads[-1], *heads[:-1]), [(line[-1], *line[:-1]) for line in lines]),

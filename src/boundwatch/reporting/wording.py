@@ -150,29 +150,22 @@ def basis(certificate: Certificate) -> list[str]:
     """Say what a certificate stands on."""
     if certificate.source == "external":
         return ["A bound that was proved elsewhere; boundwatch uses it as given and cannot check it."]
-    seen = f"mean cost {certificate.mean_cost:.4f}"
+    seen, by = f"mean cost {certificate.mean_cost:.4f}", f"limits by {_METHODS[certificate.method]}"
     if certificate.failures is not None:
         seen = f"{certificate.failures} failed"
-    counted = f"{seen}; limits by {_METHODS[certificate.method]}."
-    if certificate.source == "held-out" and certificate.trials is not None:
-        unit = str(certificate.design.cluster)
-        seen = f"{count(certificate.n, unit)}, {certificate.trials}"
-        counted = (
-            f"limits by {_METHODS[certificate.method]}, each {unit} as one cost: the mean of its trials."
-        )
-        measured = (
-            [] if certificate.measure is None else [f"How trials were measured: {certificate.measure}."]
-        )
-        return [f"Held-out: {seen}; {counted}", *measured]
     if certificate.source == "held-out":
-        how = certificate.measure
-        measured = [] if how is None else [f"How its costs were measured: {how}."]
         tasks = f" of {count(len(certificate.strata), 'task')}" if certificate.strata else ""
-        return [f"Held-out: {count(certificate.n, 'episode')}{tasks}, {counted}", *measured]
+        of, what = f"{count(certificate.n, 'episode')}{tasks}, {seen}; {by}.", "its costs"
+        if certificate.trials is not None:
+            unit, what = str(certificate.design.cluster), "trials"
+            of = f"{count(certificate.n, unit)}, {certificate.trials}; {by}, each {unit} as one cost: "
+            of += "the mean of its trials."
+        how = certificate.measure
+        return [f"Held-out: {of}", *([] if how is None else [f"How {what} were measured: {how}."])]
     of_posterior = certificate.source == "pac-bayes"
     price = certificate.renyi if of_posterior else certificate.log_ratio
     priced = f"{'D2(P || P0)' if of_posterior else 'ln P(w)/P0(w)'} = {price:.6g}"
-    return [f"{certificate.source}: {certificate.n} training environments, {priced}, {counted}"]
+    return [f"{certificate.source}: {certificate.n} training environments, {priced}, {seen}; {by}."]
 
 
 def assumptions(certificate: Certificate) -> list[str]:
