@@ -228,13 +228,15 @@ def printed(code):
 
 def test_importing_leaves_heavy_libraries_alone():
     code = (
-        "import sys, boundwatch as bw, boundwatch.tasks.base\n"
+        "import sys, boundwatch as bw, boundwatch.prediction, boundwatch.tasks.base\n"
         "c = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)\n"
+        "print({'boundwatch.reporting.plots', 'boundwatch.reporting.wording'} & set(sys.modules))\n"
         "str(c), repr(c), c._repr_html_()\n"
         "heavy = {'matplotlib', 'scipy.stats', 'torch', 'pandas', 'sqlalchemy', 'gymnasium', 'joblib'}\n"
-        "print(heavy & set(sys.modules))"
+        "print(heavy & set(sys.modules))\n"
+        "c.plot(); print('matplotlib.figure' in sys.modules, 'matplotlib.pyplot' in sys.modules)"
     )
-    assert printed(code) == "set()\n"
+    assert printed(code) == "set()\nset()\nTrue False\n"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import types
 
@@ -110,15 +109,3 @@ def test_without_either_the_extra_is_named(monkeypatch):
         monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(MissingExtra, match=r"boundwatch\[frame\]"):
         CERTIFICATE.to_frame()
-
-
-def test_nothing_is_imported_before_it_is_used():
-    code = (
-        "import sys, boundwatch as bw\n"
-        "c = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)\n"
-        "above = {'boundwatch.reporting.plots', 'boundwatch.reporting.wording', 'pandas', 'matplotlib'}\n"
-        "print(above & set(sys.modules))\n"
-        "c._repr_html_(); print('matplotlib' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["set()", "False"]

@@ -108,15 +108,6 @@ def test_damaged_files_are_refused(family, tmp_path, change, part, name):
     assert (refused.value.where.source, refused.value.name) == (f"{path}{part}", name)
 
 
-def test_no_cut_file_passes(family, tmp_path):
-    path = tmp_path / "family.json"
-    text = json.dumps(family.to_dict())
-    for end in range(0, len(text) - 1, 97):
-        path.write_text(text[:end])
-        with pytest.raises(SchemaMismatch):
-            load(path)
-
-
 def test_what_is_no_family_is_refused():
     for wrong, name in (({}, "certificates"), ([3], "certificates"), ({"a": 3}, "certificates['a']")):
         with pytest.raises(InvalidSetting) as refused:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra
+from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.training import GaussianPosterior, Rollouts, train_evolution
 from training.toy import ENVIRONMENTS, network, noisy, posterior
 
@@ -121,12 +121,6 @@ def test_costs_outside_the_range_name_the_environment(cost, jobs):
 def test_bad_settings_are_named(name, value):
     with pytest.raises(InvalidSetting, match=f"{name} = {value!r}" if value != [] else name):
         Rollouts(noisy, **({"environments": [1]} | {name: value}))
-
-
-def test_ray_that_is_not_installed_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray.util.joblib", None)
-    with pytest.raises(MissingExtra, match=r"boundwatch\[ray\]"):
-        Rollouts(noisy, ENVIRONMENTS, jobs=2, backend="ray")(network())
 
 
 def test_the_fingerprint_tells_environments_and_seeds_apart():

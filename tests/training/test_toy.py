@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from boundwatch import bounds
-from boundwatch.errors import InvalidSetting, MissingExtra
+from boundwatch.errors import InvalidSetting
 from boundwatch.training import History, train_backprop, train_evolution
 from training.toy import THETA, Simulator, expected_cost, posterior, surrogate, targets
 
@@ -65,13 +65,6 @@ def test_the_history_is_drawn_with_its_numbers(tmp_path):
     assert numbers["bound"] == "pointwise"
     with pytest.raises(InvalidSetting, match="no steps"):
         History("kl").plot(tmp_path / "none.png")
-
-
-def test_plotting_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    history = History("kl", [0.1], [0.0], [0.2])
-    with pytest.raises(MissingExtra, match=r"boundwatch\[plot\]"):
-        history.plot(tmp_path / "training.png")
 
 
 def test_true_costs_go_into_the_history_and_not_into_the_gradient():
