@@ -16,6 +16,7 @@ from benchmarks import (
     fixed_sample,
     grasping,
     joint,
+    kill_page,
     kill_server,
     kill_training,
     kill_watch,
@@ -74,6 +75,7 @@ BENCHMARKS = {
     "kill_watch": kill_watch,
     "kill_training": kill_training,
     "kill_server": kill_server,
+    "kill_page": kill_page,
 }
 RESULTS = Path(__file__).with_name("results.json")
 

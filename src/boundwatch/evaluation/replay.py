@@ -103,6 +103,8 @@ class Replay:
         self.seal: dict[str, Any] = {}
         self.sealed = ""
         """The hash of the rows before the first trial."""
+        self.attempts: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+        """What was ever said of a trial, also what was taken back or repeated."""
         self.blocks: list[Block] = []
         self.rounds = 0
         """How many are complete and counted, in their order."""
@@ -266,6 +268,7 @@ class Replay:
             cost = self.cost_of(said)
         except Refusal as error:
             raise self._wrong(row, f"has an outcome that the protocol does not know ({error})") from None
+        self.attempts[number].append(said)
         for kind in LEFT:
             if kind in said:
                 counts = "counts as a failure" if cost else "was repeated"
