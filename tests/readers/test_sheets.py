@@ -49,7 +49,7 @@ def costs(parts, flags, restart):
     declared = Declared.of(**flags, design=Design())
     text = TextRows(declared, "sheet")
     for number, raw in enumerate(parts, start=1):
-        if (block := text.take([Line(number, raw)])) is not None:
+        if (block := text.take_lines([Line(number, raw)])) is not None:
             yield from block.costs(text.rows.measure, text.rows.notation).costs
         if restart:
             text = TextRows(declared, "sheet", json.loads(json.dumps(text.state)))

@@ -23,7 +23,7 @@ def read(data, declared=None, cuts=(), restart=False):
     taken = lines(data)
     blocks = []
     for start, end in zip([0, *cuts], [*cuts, len(taken)], strict=True):
-        blocks += converted(rows, rows.take(taken[start:end]))
+        blocks += converted(rows, rows.take_lines(taken[start:end]))
         if restart:
             rows = TextRows(declared or Declared(), "lab.csv", json.loads(json.dumps(rows.state)))
     rows.end()
@@ -143,10 +143,10 @@ def test_a_column_that_is_not_there_is_asked_for(text, declared, argument):
 
 def test_a_state_stays_as_it_was_whatever_comes_after_it():
     rows = TextRows(of(cost="cost"), "lab.csv")
-    rows.take(lines(b"# lab\ntrial,cost\n1,0\n"))
+    rows.take_lines(lines(b"# lab\ntrial,cost\n1,0\n"))
     state = json.dumps(rows.state)
     given = json.loads(state)
-    TextRows(of(cost="cost"), "lab.csv", given).take([Line(4, b"x,0.5"), Line(5, b"trial,cost")])
+    TextRows(of(cost="cost"), "lab.csv", given).take_lines([Line(4, b"x,0.5"), Line(5, b"trial,cost")])
     assert given == json.loads(state)
 
 
@@ -158,13 +158,13 @@ def test_nothing_is_refused():
 @pytest.mark.parametrize(("text", "notes"), [("# a\nx,y\ncost\n1\ncost\n", 3), ("cost\n1\n", 0)])
 def test_what_was_skipped_is_noted(text, notes):
     rows = TextRows(Declared(), "lab.csv")
-    rows.take(lines(text.encode()))
+    rows.take_lines(lines(text.encode()))
     assert len(rows.notes) == notes
 
 
 def test_windows_letters_are_read_and_noted():
     rows = TextRows(Declared(), "lab.csv")
-    rows.take(lines("Prüfer,cost\nJürgen,0.5\n".encode("cp1252")))
+    rows.take_lines(lines("Prüfer,cost\nJürgen,0.5\n".encode("cp1252")))
     assert rows.notes == ["read as Windows-1252"]
 
 

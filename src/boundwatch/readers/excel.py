@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidSetting, MissingExtra, Place
-from boundwatch.readers.table import MOST_ABOVE, Header, Row, Table, by_rows, empty
+from boundwatch.readers.table import MOST_ABOVE, Row, Rows, Table, by_rows, empty
 
 _MOST_COLUMNS = 1024  # a cell far to the right makes every row as wide
 _LOOKED_AT = 4 * MOST_ABOVE  # rows of each sheet, to find the one that has the columns
@@ -25,13 +25,12 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
     book = load_workbook(file, read_only=True, data_only=True)
     name = _choose(book, source, declared, sheet)
     lines = _rows(book[name])
-    header = Header(declared, source if len(book.worksheets) == 1 else f"{source} (sheet {name})", "row")
+    rows = Rows(declared, source if len(book.worksheets) == 1 else f"{source} (sheet {name})", "row")
     for first in lines:
-        if (found := header.take([first[1]])) is not None:
+        if rows.find([first[1]]) is not None:
             break
     else:
-        header.refuse()
-    rows = found[0]
+        rows.refuse()
 
     def filled() -> Iterator[Row]:
         place, lookups = rows.names.index(rows.wanted[0]), _LOOKUPS
@@ -44,8 +43,7 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
                 values[place] = next((cell.value for each in formulas for cell in each), None)
             yield row, values
 
-    names = rows.names if rows.named or len(rows.names) > 1 else ()
-    return by_rows("xlsx", names, rows, filled(), careful=True)
+    return by_rows("xlsx", rows, filled(), careful=True)
 
 
 def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> str:

@@ -14,9 +14,9 @@ _ONE = "write one object per line, one per episode, or an array of them"
 _DEEPEST = 32
 
 
-def open_lines(number: int, text: str, declared: Declared, source: str) -> Rows:
-    """Return the rows of JSON lines from the first one; refuse a document that holds all episodes."""
-    where = Place(source, "line", number)
+def open_lines(number: int, text: str, rows: Rows) -> None:
+    """Take the columns of JSON lines from the first one; refuse a document that holds all episodes."""
+    where = rows.place(number)
     array = text.lstrip().startswith("[")
     open_ended = text.count("{") > text.count("}") and text.rstrip().endswith(("{", "[", ",", ":"))
     if array or open_ended:  # not a line that may be skipped: what is within is not a list of episodes
@@ -26,13 +26,13 @@ def open_lines(number: int, text: str, declared: Declared, source: str) -> Rows:
     first = parse(text, where)
     lists = [name for name, value in first.items() if isinstance(value, list)]
     whole = [name for name in lists if first[name] and isinstance(first[name][0], dict)]
-    if declared.measure is None and whole:
+    if rows.declared.measure is None and whole:
         kinds = (Argument("success"), ", ", Argument("cost"), " or ", Argument("reward"))
         problem = f"could be one episode or a document, as it has a list {whole[0]!r} of objects"
         ways = ("for an episode name its column with ", *kinds, f"; for a document, {_ONE}")
         raise InvalidCost(problem, where=where, remedy=ways)
     try:
-        return Rows(tuple(first), declared, declared.resolve(tuple(first)), source, named=False)
+        rows.open(tuple(first), named=False)
     except InvalidSetting as error:
         if lists or any("." in name for name in first):
             error.remedy += (f"; if this is a document of all episodes, {_ONE}",)
@@ -52,14 +52,15 @@ def read_array(data: bytes, source: str, declared: Declared) -> Table:
     if not elements or not isinstance(elements, list):
         raise empty(source)
     names = tuple(_flat(elements[0], Place(source, "row", 1))) if isinstance(elements[0], dict) else ()
-    table = Rows(names or ("1",), declared, declared.resolve(names), source, "row", named=False)
+    table = Rows(declared, source, "row")
+    table.open(names or ("1",), named=False)
 
     def cells() -> Iterator[Row]:
         for number, element in enumerate(elements, start=1):
             content = element if names or isinstance(element, dict) else {"1": element}
             yield number, _cells(_flat(content, table.place(number)), table, number)
 
-    return by_rows("json", names, table, cells())
+    return by_rows("json", table, cells())
 
 
 def document(data: bytes, source: str, *, unique: bool = False) -> Any:

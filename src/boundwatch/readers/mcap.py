@@ -29,7 +29,8 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
         raise InvalidCost(problem, where=Place(source), remedy=_NEEDS)
     topic = _choose(fields, declared, source)
     names = fields[topic]
-    rows = Rows(names, declared, declared.resolve(names), source, "message", named=False)
+    rows = Rows(declared, source, "message")
+    rows.open(names, named=False)
 
     def messages() -> Iterator[Row]:
         number = 0
@@ -40,7 +41,7 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
             yield number, list(map(cells.get, names))
         table.notes.append(f"topic {topic}, {number} messages")
 
-    table = by_rows("mcap", names, rows, messages())
+    table = by_rows("mcap", rows, messages())
     return table
 
 

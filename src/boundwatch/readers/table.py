@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from boundwatch.episodes.cells import Cells as Cells
 from boundwatch.episodes.cells import Converted, Notation, convert, normal, number, outcome
 from boundwatch.episodes.declared import Declared, Said
 from boundwatch.episodes.measure import Kind, Measure
-from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.errors import InvalidCost, Place
 
 Format = Literal[
     "csv", "json", "jsonl", "npy", "parquet", "xlsx",
@@ -185,9 +184,7 @@ def of_log(
     return by_columns(source, file_format, names, declared, lambda _: [columns], says=says, unit="episode")
 
 
-def by_rows(
-    file_format: Format, names: Sequence[str], rows: Rows, cells: Iterable[Row], *, careful: bool = False
-) -> Table:
+def by_rows(file_format: Format, rows: Rows, cells: Iterable[Row], *, careful: bool = False) -> Table:
     """Return the table of rows, so many at a time; `careful` looks at each of them."""
 
     def blocks() -> Iterator[Block]:
@@ -197,7 +194,7 @@ def by_rows(
                 yield block
         table.notes += rows.notes
 
-    table = Table(rows.source, file_format, tuple(names), rows.measure, blocks())
+    table = Table(rows.source, file_format, rows.listed, rows.measure, blocks())
     return table
 
 
@@ -216,49 +213,95 @@ def too_large(source: str, what: str) -> InvalidCost:
     return InvalidCost(f"is too large to read: {what}", where=Place(source), remedy="give fewer episodes")
 
 
-@dataclass
 class Rows:
-    """Rows under a header become blocks; what is not a row is skipped with a note, or refused.
+    """Rows of cells become blocks, below the header, which is looked for first.
 
-    A row is refused because of the rows above it, so that a stream and a file mean the same.
+    What is not a row is skipped with a note, or refused: because of the rows above it, so that a stream and a
+    file mean the same.
     """
 
-    names: tuple[str, ...]
-    declared: Declared
-    measure: Measure
-    source: str
-    unit: str = "line"
-    named: bool = True
-    counted: int = 0  # rows so far
-    numbering: dict[str, Any] | None = None
-    """The columns that have numbered all rows so far; with the first row and its cell if that is not."""
-    skipped: dict[str, int] = field(default_factory=dict)  # what was skipped, and how often
-    notation: Notation = field(default_factory=Notation)
-    """How what is measured is written, which whoever converts it keeps up to date."""
+    says: Said | None = None
+    """What the format measures by itself."""
 
-    def __post_init__(self) -> None:
+    def __init__(self, declared: Declared, source: str, unit: str = "line") -> None:
+        self.declared, self.source, self.unit = declared, source, unit
+        self.names: tuple[str, ...] = ()  # none as long as there is no header
+        self.named = True  # whether there is one: columns may just be numbered
+        self.counted = 0  # rows so far
+        self.numbering: dict[str, Any] | None = None
+        """The columns that have numbered all rows so far; with the first row and its cell if that is not."""
+        self.skipped: dict[str, int] = {}  # what was skipped, and how often
+        self.widest: Sequence[str] = ()  # the widest row above the header
+        self.notation = Notation()
+        """How what is measured is written, which whoever converts it keeps up to date."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What was skipped."""
+        return [f"skipped {what}: {n}" for what, n in self.skipped.items()]
+
+    def open(self, names: Sequence[str], *, named: bool = True) -> None:
+        """Say which columns there are."""
+        self.names, self.named = tuple(names), named
+        self.listed = () if self.names == ("1",) and not named else self.names  # as people call them
+        self.measure = self.declared.resolve(self.listed, self.says)
         located = self.declared.locate(self.names).values()
         self.asked = list(self.declared.questions(self.names))
         self.wanted = list(dict.fromkeys([*self.measure.columns, *located]))  # what every row must have
         self._places = {name: self.names.index(name) for name in self.wanted}
         self._header = list(map(str.strip, self.names))
         if self.numbering is None:
-            # What is declared has a meaning of its own; fields of an object have no first one.
-            first = self.names[0] if self.names and (self.named or self.names[0] == "1") else None
-            each = [name for name in self.names if name == first or name.strip().casefold() in _NUMBERING]
-            each = [name for name in each if name not in self.wanted and self.names.count(name) == 1]
-            self.numbering = dict.fromkeys(each)
+            self.numbering = {}
+            for place, name in enumerate(self.names):
+                # What is declared has a meaning of its own; fields of an object have no first one.
+                first = place == 0 and (named or name == "1")
+                if (first or name.strip().casefold() in _NUMBERING) and name not in self.wanted:
+                    self.numbering |= {name: None} if self.names.count(name) == 1 else {}
 
-    @property
-    def shown(self) -> dict[str, Any]:
-        """What the rows so far have shown: fields as plain JSON values."""
-        kept = {"named": self.named, "counted": self.counted, "numbering": self.numbering}
-        return kept | {"skipped": self.skipped, "notation": dataclasses.asdict(self.notation)}
+    def find(self, readings: Sequence[Sequence[Any]]) -> int | None:
+        """Look for the columns in a row, in every way that it may be read; return which way has them.
 
-    @property
-    def notes(self) -> list[str]:
-        """What was skipped."""
-        return [f"skipped {what}: {n}" for what, n in self.skipped.items()]
+        The first row of a table without names is a row itself: `named` tells.
+        """
+        texts = [["" if cell is None else str(cell).strip() for cell in cells] for cells in readings]
+        if not any(map(any, texts)):
+            return None
+        declared, widest = self.declared, max(texts, key=len)
+        # Nothing but numbers, where no names are wanted, is a row already.
+        bare = declared.is_numbered or not declared.columns
+        bare = bare and any(all(map(number, cells)) for cells in texts)
+        # The widest reading that has the columns; a log says itself which ones it has.
+        fitting = [] if bare else [cells for cells in texts if declared.fits(cells)]
+        if fitting or (self.says is not None and declared.measure is None):
+            names = max(fitting, key=len) if fitting else widest
+            self.open(names)
+            return texts.index(names)
+        remark = texts[0][0].startswith("#") and not _ID(texts[0][0])
+        if not remark and ABOVE not in self.skipped and (bare or declared.is_numbered):
+            self._open_unnamed(texts, widest)
+            return texts.index(widest)
+        self._skip("remarks" if remark else ABOVE)
+        self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
+        if self.skipped.get(ABOVE) == MOST_ABOVE:
+            self.refuse()
+        return None
+
+    def _open_unnamed(self, texts: Sequence[Sequence[str]], widest: Sequence[str]) -> None:
+        numbers = [number(cells[0]) for cells in texts if len(cells) == 1]
+        two = len(widest) == 2 and any(each is not None and each.mark == "," for each in numbers)
+        if two and not set(self.declared.columns) - {"1"}:
+            where, value = Place(self.source, self.unit, 1), ",".join(widest)
+            problem = "could be a number with a decimal comma, or two columns"
+            remedy = "write decimals with a point, or put a name above every column"
+            raise InvalidCost(problem, where=where, value=value, remedy=remedy)
+        self.open([str(place + 1) for place in range(len(widest))], named=False)
+
+    def refuse(self) -> NoReturn:
+        """Refuse a table none of whose first rows has the declared columns, or that has no rows."""
+        if ABOVE not in self.skipped:
+            raise empty(self.source)
+        self.open(self.widest)
+        raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
 
     def take(self, rows: Sequence[Row]) -> Block | None:
         """Return the block of some rows; None if none of them is an episode's."""
@@ -351,78 +394,3 @@ class Rows:
 
 def _text(cells: Sequence[Any], index: int) -> str:
     return "" if index >= len(cells) or cells[index] is None else str(cells[index]).strip()
-
-
-@dataclass
-class Header:
-    """Looks for the row that has the declared columns; `says` is what the format measures by itself."""
-
-    declared: Declared
-    source: str
-    unit: str
-    says: Callable[[Sequence[str]], Said | None] = lambda _: None
-    skipped: dict[str, int] = field(default_factory=dict)
-    widest: Sequence[str] = ()
-
-    def take(self, readings: Sequence[Sequence[Any]]) -> tuple[Rows, int] | None:
-        """Look at a row in every way that it may be read; return the rows below it, and which way it was.
-
-        The first row of a table without names is a row itself: `Rows.named` tells.
-        """
-        texts = [["" if cell is None else str(cell).strip() for cell in cells] for cells in readings]
-        if not any(map(any, texts)):
-            return None
-        declared = self.declared
-        widest = max(texts, key=len)
-        # Nothing but numbers, where no names are wanted, is a row already.
-        bare = declared.is_numbered or not declared.columns
-        bare = bare and any(all(number(cell) for cell in cells) for cells in texts)
-        # The widest reading that has the columns; a log says itself which ones it has.
-        fitting = [] if bare else [cells for cells in texts if declared.fits(cells)]
-        says = self.says(widest)
-        if fitting or (says is not None and declared.measure is None):
-            names = max(fitting, key=len) if fitting else widest
-            rows = self._rows(tuple(names), declared.resolve(names, says))
-            return rows, texts.index(names)
-        remark = texts[0][0].startswith("#") and not _ID(texts[0][0])
-        if not remark and ABOVE not in self.skipped and (bare or declared.is_numbered):
-            return self._unnamed(texts, widest), texts.index(widest)
-        what = "remarks" if remark else ABOVE
-        self.skipped[what] = self.skipped.get(what, 0) + 1
-        self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
-        if self.skipped.get(ABOVE) == MOST_ABOVE:
-            self.refuse()
-        return None
-
-    def refuse(self) -> NoReturn:
-        """Refuse a table none of whose first rows has the declared columns, or that has no rows."""
-        if ABOVE not in self.skipped:
-            raise empty(self.source)
-        self._resolve(self.widest)
-        self.declared.locate(self.widest)
-        raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
-
-    def _rows(self, names: tuple[str, ...], measure: Measure, *, named: bool = True) -> Rows:
-        skipped = dict(self.skipped)
-        return Rows(names, self.declared, measure, self.source, self.unit, named, skipped=skipped)
-
-    def _resolve(self, names: Sequence[str]) -> Measure:
-        try:
-            return self.declared.resolve(names, self.says(names))
-        except InvalidSetting as error:
-            if len(names) < 2 and self.unit == "line":
-                error.remedy += ("; commas, semicolons or tabs separate columns",)
-            raise
-
-    def _unnamed(self, texts: Sequence[Sequence[str]], widest: Sequence[str]) -> Rows:
-        alone = not set(self.declared.columns) - {"1"}
-        numbers = [number(cells[0]) for cells in texts if len(cells) == 1]
-        if alone and len(widest) == 2 and any(each is not None and each.mark == "," for each in numbers):
-            raise InvalidCost(
-                "could be a number with a decimal comma, or two columns",
-                where=Place(self.source, self.unit, 1),
-                value=",".join(widest),
-                remedy="write decimals with a point, or put a name above every column",
-            )
-        names = tuple(str(position) for position in range(1, len(widest) + 1))
-        return self._rows(names, self._resolve(names if len(names) > 1 else ()), named=False)

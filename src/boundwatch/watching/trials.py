@@ -76,7 +76,7 @@ class Column:
 
     def take(self, lines: Sequence[Line]) -> Block | None:
         """Return the rows that were asked for, before anything else is read from them, as in a whole file."""
-        block, where, rows = self.rows.take(lines), self.declared.design.where, self.rows.rows
+        block, where, rows = self.rows.take_lines(lines), self.declared.design.where, self.rows.rows
         if block is None or rows is None or not where:
             return block
         at = self.declared.locate(rows.names)
