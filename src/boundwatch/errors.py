@@ -19,13 +19,7 @@ NOTHING: Final = object()
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is: a file, the line or row in it, a column.
-
-    Examples
-    --------
-    >>> str(Place("lab.csv", "line", 17, "grasped"))
-    "lab.csv: line 17, column 'grasped'"
-    """
+    """Where something is: a file, the line or row in it, a column."""
 
     source: str = ""
     unit: str = "row"
@@ -44,13 +38,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument to give, in a remedy: Python spells it ``name=value``, the command line ``--name value``.
-
-    Examples
-    --------
-    >>> str(Argument("cost_range", (0, 100))), str(Argument("once"))
-    ('cost_range=(0, 100)', 'once=...')
-    """
+    """An argument to give, in a remedy: Python spells it ``name=value``, the command line ``--name``."""
 
     name: str
     value: Any = NOTHING
@@ -154,13 +142,7 @@ def sentence(refusal: Refusal, spell: Callable[[Argument], str] = str) -> str:
 
 
 def shown(value: object, *, in_a_file: bool = False) -> str:
-    """Return a value on one line, cut if it is long; a number that a file has as text without quotes.
-
-    Examples
-    --------
-    >>> shown("high"), shown(2.0), shown("7", in_a_file=True), shown(list(range(99)))
-    ("'high'", '2', '7', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11...')
-    """
+    """Return a value on one line, cut if it is long; a number that a file has as text without quotes."""
     if isinstance(value, str) and in_a_file:
         with suppress(ValueError):
             float(value)

@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 import boundwatch as bw
+from boundwatch._support.describing import one_line
 from boundwatch.errors import MissingExtra
 from pages import Page
 
@@ -40,6 +41,11 @@ def test_html_has_every_value(subject):
             assert float(table[name]) == pytest.approx(value, rel=1e-5)
         elif not isinstance(value, dict):
             assert table.get(name) == (None if value is None else str(value))
+
+
+def test_a_line_has_six_digits_and_nothing_that_is_none():
+    line = one_line("", {"n": 3, "mean_cost": 1 / 3, "first_alarm": None, "tail": "kl"})
+    assert line == "str(n=3, mean_cost=0.333333, tail='kl')"
 
 
 def test_html_is_escaped():

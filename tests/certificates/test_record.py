@@ -11,7 +11,7 @@ import boundwatch as bw
 from boundwatch._support.schema import convert
 from boundwatch.bounds import betting_lower, betting_upper
 from boundwatch.bounds.cost_grid import CostGrid, grid_points, split_on_grid
-from boundwatch.certificates.record import MOST_POINTS, CostRecord
+from boundwatch.certificates.record import MOST_POINTS, CostRecord, Trials
 
 COSTS = {
     "uniform": lambda rng, n: rng.random(n),
@@ -39,6 +39,8 @@ def test_the_grid_is_the_same_at_once_and_one_by_one(costs):
 
 
 def test_few_values_are_kept_exactly():
+    assert CostRecord.of_failures(10, 3) == CostRecord((0.0, 1.0), (7.0, 3.0))
+    assert (Trials(10, 3) + Trials(10, 0), Trials(1) + Trials(2, 1)) == (Trials(20, 3), Trials(3))
     costs = np.random.default_rng(0).integers(0, MOST_POINTS, 10_000) / 300
     record = CostRecord.of(costs)
     assert list(record.values) == np.unique(costs).tolist()

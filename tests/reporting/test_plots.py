@@ -111,3 +111,25 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"boundwatch\[plot\]"):
         draw(*CASES["within"])
+
+
+ELSEWHERE = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+COMPARISON, ONCE = bw.PolicyComparison(binary=True, paired=False), {"act": [0] * 9 + [1], "dp": [0, 1] * 5}
+LABELED = {
+    "expected cost of an episode": ELSEWHERE.plot,
+    "shift of the expected cost": lambda: bw.HypothesisTest(ELSEWHERE).decide([0.5, 0.2]).plot(),
+    "expected cost of B minus that of A": lambda: COMPARISON.update_many([0, 0, 1], [1, 1, 1]).plot(),
+    "success rate in %, each with a 90 % interval of its own": lambda: bw.compare_once(ONCE).plot(),
+    "trials at the new site": lambda: plots.plot_trials(bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=9)),
+    "trials": lambda: plots.plot_plan(bw.plan(ELSEWHERE, cost=0.6)),
+    "pairs of trials": lambda: plots.plot_comparison_plan(bw.plan_comparison(cost_a=0.1, cost_b=0.6)),
+    "expected cost": lambda: bw.rank({"v1": [0.0] * 20, "v2": [1.0] * 20}).plot(),
+    "trials of each policy": lambda: plots.plot_comparison(COMPARISON, [0, 0, 0, 0, 0, 1], [1] * 6),
+}
+
+
+@pytest.mark.parametrize("label", LABELED)
+def test_every_figure_says_what_it_shows(label):
+    figure = LABELED[label]()
+    assert figure.axes[-1].get_xlabel() == label
+    assert border_is_blank(figure)

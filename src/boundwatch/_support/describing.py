@@ -21,13 +21,7 @@ _UNPRINTABLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def one_line(subject: object, fields: Mapping[str, Any]) -> str:
-    """Return the class and some fields on one line, numbers to six digits and what is None left out.
-
-    Examples
-    --------
-    >>> one_line("", {"n": 3, "mean_cost": 1 / 3, "first_alarm": None, "tail": "kl"})
-    "str(n=3, mean_cost=0.333333, tail='kl')"
-    """
+    """Return the class and some fields on one line, numbers to six digits and what is None left out."""
     parts = [f"{name}={_brief(value)}" for name, value in fields.items() if value is not None]
     return f"{type(subject).__name__}({', '.join(parts)})"
 

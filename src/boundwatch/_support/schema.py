@@ -109,15 +109,7 @@ def _whole_number(text: str) -> int:
 
 
 def mismatch(message: str, content: object, where: str = "") -> SchemaMismatch:
-    """Return a refusal from what msgspec says, the only place that has the path of the field.
-
-    Examples
-    --------
-    >>> print(mismatch("Expected `float` <= 1.0 - at `$[0].cost`", [{"cost": 7}], "episodes"))
-    episodes[0].cost = 7 does not fit: expected `float` <= 1.0
-    >>> print(mismatch("Object contains unknown field `robot`", {}))
-    robot is not known
-    """
+    """Return a refusal from what msgspec says, the only place that has the path of the field."""
     fault, _, path = message.partition(" - at `$")
     path = path.removesuffix("`")
     for said, problem in (("missing required", "is missing"), ("contains unknown", "is not known")):

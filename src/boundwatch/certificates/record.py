@@ -80,13 +80,7 @@ class CostRecord:
 
     @classmethod
     def of_failures(cls, n: int, failures: int) -> CostRecord:
-        """Return the record of n costs of 0 and 1.
-
-        Examples
-        --------
-        >>> CostRecord.of_failures(10, 3)
-        CostRecord(values=(0, 1), weights=(7, 3))
-        """
+        """Return the record of n costs of 0 and 1."""
         return cls._where_positive(np.array([0.0, 1.0]), np.array([n - failures, failures]))
 
     @classmethod
@@ -131,11 +125,6 @@ class Trials:
         The number of trials.
     failures
         How many failed; None if a trial may cost something between 0 and 1.
-
-    Examples
-    --------
-    >>> Trials(10, 3) + Trials(10, 0)
-    Trials(n=20, failures=3)
     """
 
     n: _Count
@@ -233,11 +222,6 @@ class Stratum:
         Number and mean of its costs.
     outcomes
         Its costs in their order, on which the limits depend: ``"0100"`` or ``(0.1, 0.4)``.
-
-    Examples
-    --------
-    >>> Stratum("mug", 0.5, 4, 0.25, "0100").costs
-    array([0., 1., 0., 0.])
     """
 
     name: Annotated[str, Meta(min_length=1)]
@@ -291,14 +275,6 @@ class Rounds:
     """Trials of a fixed set of tasks in rounds, in which each task is run once; what completes none waits.
 
     The r-th round has the r-th trial of each task, in whatever order they come.
-
-    Examples
-    --------
-    >>> rounds = Rounds({"mug": 2.0, "bowl": 1.0})
-    >>> for task, cost in [("mug", 0.0), ("mug", 1.0), ("bowl", 0.5)]:
-    ...     rounds.add(cost, task)
-    >>> rounds.complete, rounds.waiting
-    (1, {'mug': 1, 'bowl': 0})
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:

@@ -42,17 +42,6 @@ def sign(path: _PathLike, content: dict[str, Any], key: _PathLike) -> Path:
     """Write the signature of a certificate, or of a family, beside its file, and return the signature's path.
 
     `content` is what is, or will be, in the file: `to_dict()`; `key` the file of the private key.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from boundwatch import Certificate
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> private, public = generate_keys(folder / "lab")
-    >>> certificate = Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> sign(folder / "certificate.json", certificate.to_dict(), private).name
-    'certificate.json.sig'
-    >>> check_signature(folder / "certificate.json", certificate.to_dict(), public)
     """
     private = load_key(key, private=True)
     _, serialization = _cryptography()

@@ -51,17 +51,7 @@ _QUESTIONS = {"worse": "Noticing that it is worse", "better": "Showing that it i
 
 
 def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> Figure:
-    """Draw the costs that a finding is about, the certified interval, and that of the new expected cost.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> costs = [0.4, 0.9, 0.5, 0.7]
-    >>> figure = plot_check(certificate, bw.HypothesisTest(certificate).decide(costs), costs)
-    >>> [axes.get_xlabel() for axes in figure.axes]
-    ['episode', 'mean']
-    """
+    """Draw the costs that a finding is about, the certified interval, and that of the new expected cost."""
     values = certificate.check_costs(costs)
     n, mean, (low, high) = values.size, finding.mean_cost, new_interval(certificate, finding, values)
     arms = [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
@@ -147,17 +137,7 @@ def _in_percent(axes: Axes) -> None:
 
 
 def plot(subject: Certificate | Finding | ComparisonFinding | Ranking) -> Figure:
-    """Draw a certificate's interval for the expected cost, a finding's for the shift, or a ranking's.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> certificate.plot().axes[0].get_xlabel()
-    'expected cost of an episode'
-    >>> bw.HypothesisTest(certificate).decide([0.5, 0.2]).plot().axes[0].get_xlabel()
-    'shift of the expected cost'
-    """
+    """Draw a certificate's interval for the expected cost, a finding's for the shift, or a ranking's."""
     if isinstance(subject, Ranking):
         return plot_ranking(subject)
     if isinstance(subject, ComparisonFinding):
@@ -181,14 +161,7 @@ def plot(subject: Certificate | Finding | ComparisonFinding | Ranking) -> Figure
 
 
 def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
-    """Draw the limits on the difference of the expected costs of two policies.
-
-    Examples
-    --------
-    >>> finding = PolicyComparison(binary=True, paired=False).update_many([0, 0, 1], [1, 1, 1])
-    >>> plot_difference(finding).axes[0].get_xlabel()
-    'expected cost of B minus that of A'
-    """
+    """Draw the limits on the difference of the expected costs of two policies."""
     low, high, mean = finding.difference_lower, finding.difference_upper, None
     if finding.mean_cost_a is not None and finding.mean_cost_b is not None:
         mean = finding.mean_cost_b - finding.mean_cost_a
@@ -199,15 +172,7 @@ def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
 
 
 def plot_once(finding: ComparisonFinding | ComparedTasks) -> Figure:
-    """Draw the success rates of two finished policies, on each of several tasks; of other costs, the limits.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> figure = plot_once(bw.compare_once({"act": [0] * 27 + [1] * 3, "dp": [0] * 20 + [1] * 10}))
-    >>> figure.axes[0].get_xlabel()
-    'success rate in %, each with a 90 % interval of its own'
-    """
+    """Draw the success rates of two finished policies, on each task; of other costs, the limits."""
     overall = finding.overall if isinstance(finding, ComparedTasks) else finding
     if not overall.binary:
         return plot_difference(overall, overall.names)
@@ -260,14 +225,7 @@ def _bare(axes: Axes, *sides: str) -> None:
 
 
 def plot_trials(plan: TrialPlan) -> Figure:
-    """Draw the power of one look against the trials at the new site, with the recommended number.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> plot_trials(bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=20)).axes[0].get_xlabel()
-    'trials at the new site'
-    """
+    """Draw the power of one look against the trials at the new site, with the recommended number."""
     lab, sites, power = plan.curve()
     shown: dict[str, Any] = {"ylim": (0, 1.02), "xlim": (0, sites[-1] * 1.08)}
     figure, axes = _new(6.4, 4.0, xlabel="trials at the new site", ylabel="power", **shown)
@@ -288,15 +246,7 @@ def plot_trials(plan: TrialPlan) -> Figure:
 
 
 def plot_plan(plan: Plan) -> Figure:
-    """Draw the power of the hypothesis test, and of the sequential test, against trials.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    >>> plot_plan(bw.plan(certificate, cost=0.6)).axes[0].get_xlabel()
-    'trials'
-    """
+    """Draw the power of the hypothesis test, and of the sequential test, against trials."""
     fixed = [power for power in plan.powers if power.detector == "hypothesis-test"]
     # The tail that a check takes by itself is the one to plan with; the others are in the table.
     usual = "joint" if plan.joint else "exact" if plan.exact else "betting"
@@ -322,14 +272,7 @@ def plot_plan(plan: Plan) -> Figure:
 
 
 def plot_comparison_plan(plan: ComparisonPlan) -> Figure:
-    """Draw the power of a comparison against the number of pairs.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> plot_comparison_plan(bw.plan_comparison(cost_a=0.1, cost_b=0.6)).axes[0].get_ylabel()
-    'power'
-    """
+    """Draw the power of a comparison against the number of pairs."""
     figure, axes = _plot_powers((0.5, 0.8, 0.9), len(plan.power) - 1, "pairs of trials")
     axes.plot(np.arange(len(plan.power)), plan.power, color=_BLUE, linewidth=2.6)
     kind = "matched" if plan.paired else "independent"
@@ -349,14 +292,7 @@ def _plot_powers(levels: tuple[float, ...], most: float, of: str) -> tuple[Figur
 def plot_comparison(
     test: PolicyComparison, costs_a: ArrayLike, costs_b: ArrayLike, names: Names = NAMES
 ) -> Figure:
-    r"""Draw the mean costs as trials come in, and the limits on their difference.
-
-    Examples
-    --------
-    >>> test = PolicyComparison(binary=True, paired=False)
-    >>> [axes.get_ylabel() for axes in plot_comparison(test, [0, 0, 0, 0, 0, 1], [1] * 6).axes]
-    ['mean cost', 'B\nminus A']
-    """
+    """Draw the mean costs as trials come in, and the limits on their difference."""
     values = [check_costs(costs) for costs in (costs_a, costs_b)]
     pairs = min(len(each) for each in values)
     # As many looks as the eye can tell apart: each takes a few milliseconds.
@@ -393,15 +329,7 @@ def plot_comparison(
 
 
 def plot_ranking(ranking: Ranking) -> Figure:
-    """Draw every policy's mean and interval, the best on top, with the letters of its groups.
-
-    Examples
-    --------
-    >>> import boundwatch as bw
-    >>> figure = plot_ranking(bw.rank({"v1": [0.0] * 20, "v2": [1.0] * 20}))
-    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    ['v1', 'v2']
-    """
+    """Draw every policy's mean and interval, the best on top, with the letters of its groups."""
     where: dict[str, Any] = {"xlim": (-0.01, 1.01), "ylim": (len(ranking.policies) - 0.4, -0.6)}
     tall = 1.6 + 0.42 * len(ranking.policies)
     figure, axes = _new(7.2, tall, ranking_headline(ranking), xlabel="expected cost", **where)

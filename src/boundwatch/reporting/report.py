@@ -92,7 +92,7 @@ def render_report(
     (True, True, False)
     """
     certificate = detector.certificate
-    values = certificate.check_costs(costs)
+    values = certificate.check_costs(costs) if finding is None else np.asarray(costs, dtype=np.float64)
     finding = detector.decide(values) if finding is None else finding
     noticed, made = Noticed.by(detector, finding), certificate.provenance
     own, episodes = certificate.fingerprint, wording.count(finding.n, "new episode")
