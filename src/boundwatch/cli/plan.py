@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,47 +104,39 @@ def plan(
         {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
     )
     answer: Plan | TrialPlan | ComparisonPlan
-    episodes: Episodes | None = None
+    episodes: tuple[Episodes, ...] = ()
     if compare is not None:
-        level = 0.05 if alpha is None else alpha
         pairs: dict[str, Any] = {"paired": paired, "correlation": correlation, "horizon": horizon}
-        answer = plan_comparison(cost_a=compare[0], cost_b=compare[1], alpha=level, **pairs)
+        pairs["alpha"] = 0.05 if alpha is None else alpha
+        answer = plan_comparison(cost_a=compare[0], cost_b=compare[1], **pairs)
+        out.draw(plot, "plot_comparison_plan", answer)
     elif certificate is None:
         if cost is None or new_cost is None or len(n or []) > 1:
             raise typer.BadParameter("without a CERTIFICATE give --cost and --new-cost, and at most one -n")
         booked: dict[str, Any] = {"lab_trials": lab_trials, "trials": n[0] if n else None, "margin": margin}
         answer = plan_trials(cost=cost, new_cost=new_cost, alpha=alpha_adverse, **booked)
+        out.draw(plot, "plot_trials", answer)
     else:
         if (cost is None) == (costs is None):
             raise typer.BadParameter("give either --cost or --costs")
         loaded = Certificate.load(certificate)
-        episodes = None if costs is None else reading.read(costs, certificate=loaded, allow_own=True)
-        sample = None if episodes is None else episodes.costs
+        if costs is not None:
+            episodes = (reading.read(costs, certificate=loaded, allow_own=True),)
+        sample = episodes[0].costs if episodes else None
         either = alpha_adverse if alpha_benign is None else alpha_benign
         answer = plan_against(loaded, cost=cost, costs=sample, alpha=either, sizes=n or SIZES, seed=seed)
         wrong = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
         del wrong[f"alpha_{answer.verdict.value}"]
         alone = f"give --alpha-{answer.verdict.value} alone"
         refuse(wrong, f"is of no use: {answer.cost:g} would be {answer.verdict.name}; {alone}")
-    _print_answer(answer, episodes, plot, as_json=as_json)
-
-
-def _print_answer(
-    answer: Plan | TrialPlan | ComparisonPlan, episodes: Episodes | None, plot: Path | None, *, as_json: bool
-) -> None:
-    read = () if episodes is None else (episodes,)
-    out.print_warnings(*read)
-    if plot is not None:
-        from boundwatch.reporting import plots
-
-        draw: dict[type, Callable[[Any], Any]] = {Plan: plots.plot_plan, TrialPlan: plots.plot_trials}
-        plots.save_figure(draw.get(type(answer), plots.plot_comparison_plan)(answer), plot)
+        out.draw(plot, "plot_plan", answer)
+    out.print_warnings(*episodes)
     if as_json:
-        out.print_json(answer.to_dict() | (out.source_fields(*read) if read else {}))
+        out.print_json(answer.to_dict() | (out.source_fields(*episodes) if episodes else {}))
         return
     show: dict[type, Callable[[Any], None]] = {Plan: _print_plan, TrialPlan: _print_trials}
     show.get(type(answer), _print_comparison)(answer)
-    for each in read:
+    for each in episodes:
         print(f"\n  costs: {out.describe_source(each)}")
 
 
@@ -152,13 +144,12 @@ def _print_comparison(answer: ComparisonPlan) -> None:
     kind = f"matched trials, correlation {answer.correlation:g}" if answer.paired else "independent trials"
     until = "" if answer.horizon is None else f", at most {answer.horizon} of each"
     print(f"Failure rates {answer.cost_a:g} and {answer.cost_b:g}, {kind}{until}\n")
-    print(f"  {'trials of each policy':<38}{'mean':>8}{'50 %':>8}{'80 %':>8}{'90 %':>8}")
+    _print_row("trials of each policy", 38, ["mean", "50 %", "80 %", "90 %"], 8)
     most = answer.most_pairs
     rows = [("as asked", answer.mean_pairs, answer.trials)]
     rows += [(f"matched, correlation {p.correlation:g}", p.mean_pairs, p.trials) for p in answer.pairing]
     for label, mean, trials in rows:
-        cells = "".join(f"{_number(value, most):>8}" for value in trials.values())
-        print(f"  {label:<38}{mean:>8.1f}{cells}")
+        _print_row(label, 38, [f"{mean:.1f}", *(_number(each, most) for each in trials.values())], 8)
     limit = f" up to {answer.exact_pairs} trials of each; beyond, simulated"
     notes = [
         f"Until the right verdict, at level {answer.alpha:g} per side, read after every trial. Exact for "
@@ -199,11 +190,11 @@ def _print_plan(answer: Plan) -> None:
     if not answer.exact:
         exactness = f"simulated, each power ± {2 * answer.standard_error:.2f}"
     print(f"Expected cost {answer.cost:.4g}: a shift to be called {answer.verdict.name} ({exactness})\n")
-    print(f"  {'trials for a power of':<34}{'50 %':>7}{'80 %':>7}{'90 %':>7}{'95 %':>7}")
+    _print_row("trials for a power of", 34, ["50 %", "80 %", "90 %", "95 %"], 7)
     most = answer.most_trials
     for power in answer.powers:
-        cells = "".join(f"{_number(value, most):>7}" for value in power.trials.values())
-        print(f"  {f'{power.detector}, {power.tail}':<34}{cells}   level {power.level:.3g}")
+        cells = [_number(value, most) for value in power.trials.values()]
+        _print_row(f"{power.detector}, {power.tail}", 34, cells, 7, f"   level {power.level:.3g}")
     watch = answer.powers[-1]
     mean = f"{watch.mean_trials:.1f}" if watch.mean_trials else f"more than {watch.mean_trials_at_least:.0f}"
     print(
@@ -213,10 +204,10 @@ def _print_plan(answer: Plan) -> None:
     limit = "upper" if answer.verdict is Verdict.ADVERSE else "lower"
     beyond = "from the certified trials' mean" if answer.joint else f"beyond the certified {limit} limit"
     print(f"\n  smallest shift noticed with 90 % power, {beyond} (costs of 0 and 1)")
-    print(f"  {'trials':>8}" + "".join(f"{tail:>11}" for tail in answer.smallest_shifts[0]["shift"]))
+    _print_row("  trials", 8, answer.smallest_shifts[0]["shift"], 11)
     for row in answer.smallest_shifts:
         shifts = ("-" if shift is None else f"{shift:.3f}" for shift in row["shift"].values())
-        print(f"  {row['n']:>8}" + "".join(f"{shift:>11}" for shift in shifts))
+        _print_row(f"{row['n']:>8}", 8, shifts, 11)
     notes = list(_JOINT_NOTES if answer.joint else _LIMIT_NOTES)
     if answer.caveat is not None:
         notes.append("A held-out certificate of few costs is judged jointly, which usually needs fewer.")
@@ -224,6 +215,10 @@ def _print_plan(answer: Plan) -> None:
     out.print_section("Note", notes, bullet="- ")
     if answer.caveat is not None:
         print(f"\n  {answer.caveat} (--costs)")
+
+
+def _print_row(label: str, width: int, cells: Iterable[str], each: int, end: str = "") -> None:
+    print(f"  {label:<{width}}" + "".join(f"{cell:>{each}}" for cell in cells) + end)
 
 
 def _number(trials: int | None, most: int) -> str:

@@ -101,7 +101,7 @@ class Reading:
     def columns(self) -> dict[str, Kind]:
         """What each column holds that was named; refuse one that was named twice."""
         named = [(column, kind) for kind in KINDS for column in getattr(self, kind) or ()]
-        if len({normal(column) for column, _ in named}) < len(named):
+        if len(named) > 1 and len({normal(column) for column, _ in named}) < len(named):
             listed = ", ".join(f"{flag(kind)} {column}" for column, kind in named)
             raise typer.BadParameter(f"{listed}: name each column once")
         return dict(named)
@@ -188,7 +188,8 @@ class Reading:
                 parts[f"{task}/{column}" if by is not None else column] = part
         if isinstance(certificates, CertificateFamily):
             for name in parts.keys() - certificates.keys():
-                raise InvalidSetting(no_certificate(name, certificates), where=Place(path))
+                problem, remedy = no_certificate(name, certificates)
+                raise InvalidSetting(problem, where=Place(path), remedy=remedy)
         return Read(tuple(sources), parts, METRIC if by is None else f"{by}/{METRIC}")
 
     def read_lines(
@@ -213,7 +214,8 @@ class Reading:
         declared: dict[str, Declared] = {}
         for column in self.columns or [""]:
             one = self.only(column).arguments() if column else self.arguments()
-            judge = next(iter([*metrics.get(normal(column), {}).values(), *everyone]), None)
+            own = metrics.get(normal(column), {}).values() if metrics else ()
+            judge = next(iter([*own, *everyone]), None)
             certified = None if judge is None else judge.measure or Measure("cost")
             said = {name: one[name] for name in (*KINDS, "cost_range", "success_values")}
             declared[column if len(self.columns) > 1 else ""] = dataclasses.replace(
@@ -337,13 +339,13 @@ def parse_weights(given: Sequence[str] | None) -> dict[str, float] | None:
     found: dict[str, float] = {}
     for each in (part.strip() for one in given or () for part in one.split(",")):
         task, equals, weight = each.rpartition("=")
-        try:
-            task, number = (task.strip(), float(weight)) if equals else (each, 1.0)
-        except ValueError:
-            raise typer.BadParameter(f"--weights {each}: write TASK=NUMBER") from None
+        task = task.strip() if equals else each
         if not task or task in found:
             raise typer.BadParameter(f"--weights {each}: give each task once, as TASK=NUMBER")
-        found[task] = number
+        try:
+            found[task] = float(weight) if equals else 1.0
+        except ValueError:
+            raise typer.BadParameter(f"--weights {each}: write TASK=NUMBER") from None
     return found or None
 
 
@@ -355,14 +357,12 @@ def conditions(given: Sequence[str] | None) -> dict[str, str] | None:
     >>> conditions(["site=lab", "day=2"])
     {'site': 'lab', 'day': '2'}
     """
-    if given is None:
-        return None
     found: dict[str, str] = {}
-    for each in given:
+    for each in given or ():
         column, equals, value = each.partition("=")
         if not column or not equals:
             raise typer.BadParameter(f"--where {each}: write COL=VALUE")
         if column in found:
             raise typer.BadParameter(f"--where {column} is given twice; no row can have both values")
         found[column] = value
-    return found
+    return found or None

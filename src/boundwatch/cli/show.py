@@ -75,15 +75,6 @@ def _show_one(loaded: Certificate, name: str, under_shift: float | None, *, as_j
     if under_shift is not None:
         out.print_section("If the world shifts", wording.under_shift(loaded, under_shift))
     _print_limits(loaded, "It holds if", "It is not")
-    _print_provenance(loaded)
-
-
-def _print_limits(loaded: Certificate, holds: str, is_not: str) -> None:
-    out.print_section(holds, wording.assumptions(loaded), bullet="- ")
-    out.print_section(is_not, wording.MISREADINGS, bullet="- ")
-
-
-def _print_provenance(loaded: Certificate) -> None:
     made = loaded.provenance
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     rows = {
@@ -95,3 +86,8 @@ def _print_provenance(loaded: Certificate) -> None:
     }
     print("\nProvenance (SHA-256 of costs, policy and certificate)")
     out.print_rows((label, str(value)) for label, value in rows.items() if value is not None)
+
+
+def _print_limits(loaded: Certificate, holds: str, is_not: str) -> None:
+    out.print_section(holds, wording.assumptions(loaded), bullet="- ")
+    out.print_section(is_not, wording.MISREADINGS, bullet="- ")

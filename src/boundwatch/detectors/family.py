@@ -207,7 +207,8 @@ class FamilyTest:
             refused.
         """
         if unknown := [task for task in costs if task not in self.family]:
-            raise InvalidSetting(f"{self.family.by} {unknown[0]!r} {no_certificate(unknown[0], self.family)}")
+            problem, remedy = no_certificate(unknown[0], self.family)
+            raise InvalidSetting(f"{self.family.by} {unknown[0]!r} {problem}", remedy=remedy)
         if not costs:
             raise InvalidCost("costs is empty; at least one task needs new episodes")
         judged = self.family.only(task for task in self.family if task in costs)

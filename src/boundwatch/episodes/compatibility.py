@@ -78,8 +78,6 @@ def compared(
         if not (is_part and said_of_all):
             warnings += (f"{whose}: {doubt}" if whose else doubt.problem for doubt in others)
         said_of_all = said_of_all or (not task and bool(others))
-    if not warnings and not notes:
-        return episodes
     warnings, notes = [*episodes.warnings, *warnings], [*episodes.notes, *notes]
     return replace(episodes, warnings=tuple(dict.fromkeys(warnings)), notes=tuple(dict.fromkeys(notes)))
 
@@ -90,7 +88,8 @@ def _refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate])
         if task not in certificates:
             number = episodes.numbers[place] if len(episodes.numbers) else None
             where = Place(episodes.source, episodes.unit, number, episodes.design.by)
-            raise InvalidSetting(no_certificate(task, certificates), where=where, value=task)
+            problem, remedy = no_certificate(task, certificates)
+            raise InvalidSetting(problem, where=where, value=task, remedy=remedy)
 
 
 def by_chance(costs: NDArray[np.float64]) -> bool:

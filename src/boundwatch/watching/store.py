@@ -75,12 +75,8 @@ class Store:
     @property
     def facts(self) -> dict[str, Any]:
         """Everything that was kept, by name; nothing if the store is new."""
-        rows = self._ask("SELECT name, value FROM facts")
-        try:
-            self._written = dict(rows)
-            return {name: json.loads(value) for name, value in rows}
-        except (ValueError, RecursionError, TypeError):
-            raise self._damaged() from None
+        self._written = dict(self._ask("SELECT name, value FROM facts"))
+        return {name: self._parsed(value) for name, value in self._written.items()}
 
     def keep(self, facts: Mapping[str, Any]) -> None:
         """Replace some facts; JSON values. They are on the disk after `commit`."""
@@ -94,10 +90,7 @@ class Store:
         """Return the costs with which an id was counted; None if it is new."""
         query = "SELECT costs FROM ids WHERE stream = ? AND id = ?"
         rows = self._ask(query, (stream, _key(number)))
-        try:
-            return [float(cost) for cost in json.loads(rows[0][0])] if rows else None
-        except (ValueError, TypeError):
-            raise self._damaged() from None
+        return [float(cost) for cost in self._parsed(rows[0][0])] if rows else None
 
     def remember(self, stream: str, number: object, costs: Sequence[float]) -> None:
         """Keep the costs of an id that is new."""
@@ -149,6 +142,12 @@ class Store:
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
+    def _parsed(self, text: str) -> Any:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError, TypeError):
+            raise self._damaged() from None
+
     def _ask(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._lock, self._naming():
             return self._file.execute(query, values).fetchall()
@@ -187,24 +186,21 @@ class Store:
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """Make the tables of a new file; refuse one of another kind or version, or damaged."""
-
-        def ask(query: str) -> Any:
-            return (connection.execute(query).fetchone() or (None,))[0]
-
-        if ask("SELECT count(*) FROM sqlite_master") == 0:
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                connection.execute(statement)
-            connection.execute("INSERT INTO facts VALUES ('kind', ?)", (json.dumps(self.kind),))
+        ask, kind = connection.execute, json.dumps(self.kind)
+        if ask("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+            numbers = (f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {VERSION}")
+            for statement in (*numbers, *filter(str.strip, _SCHEMA.split(";"))):
+                ask(statement)
+            ask("INSERT INTO facts VALUES ('kind', ?)", (kind,))
             return
-        if (version := ask("PRAGMA user_version")) != VERSION:
+        (version,) = ask("PRAGMA user_version").fetchone()
+        if version != VERSION:
             problem = f"has version {version}, and this release reads version {VERSION}"
             remedy = "finish it with the release that began it, or start a new one"
             raise SchemaMismatch(problem, where=self._place, remedy=remedy)
-        if ask("PRAGMA quick_check(1)") != "ok":
+        if ask("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise self._damaged()
-        if ask("SELECT value FROM facts WHERE name = 'kind'") != json.dumps(self.kind):
+        if ask("SELECT value FROM facts WHERE name = 'kind'").fetchone() != (kind,):
             problem = f"keeps something else than a {self.kind}"
             raise SchemaMismatch(problem, where=self._place, remedy="name another file")
 

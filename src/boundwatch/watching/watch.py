@@ -192,7 +192,7 @@ class Watch(Progress):
             yield from self._say([], at_once=True)
             if not self._is_over:
                 yield from self._run(batches)
-                self._end()
+                yield from self._end()
         except Refusal as fault:
             own = isinstance(fault, ProvenanceMismatch)
             if isinstance(source, KeptPipe):
@@ -235,7 +235,7 @@ class Watch(Progress):
             yield from self._say(events, fault)
             if self._is_over:
                 break
-        self._end()
+        yield from self._end()
 
     def _say(
         self, events: Events, fault: Refusal | None = None, *, at_once: bool = False
@@ -243,28 +243,24 @@ class Watch(Progress):
         """Yield what was counted, tell of alarms, and raise what made it stop."""
         if events:
             yield events
-        if failed := self._announce(at_once=at_once or fault is not None):
-            yield failed
-        if fault is not None:
-            raise fault
-
-    def _announce(self, *, at_once: bool) -> Events:
-        """Tell what has changed; return what to say about alarms that could not be told."""
         alarmed = {name: one for name, one in self.detectors.items() if one.first_alarm is not None}
         verdicts = {stream: detector.verdict.value for stream, detector in alarmed.items()}
         said: Events = []
-        for stream in self.alarms.due(verdicts, at_once=at_once) if alarmed else ():
+        for stream in self.alarms.due(verdicts, at_once=at_once or fault is not None) if alarmed else ():
             detector = alarmed[stream]
             whose = {"stream": stream} if stream else {}
             alarm = {"source": self.source, **whose, "certificate": detector.certificate.fingerprint}
             if failed := self.alarms.deliver(stream, verdicts[stream], alarm | detector.finding().to_dict()):
                 said.append(Notice(f"warning: {failed}"))
             self.save()
-        return said
+        if said:
+            yield said
+        if fault is not None:
+            raise fault
 
-    def _end(self) -> None:
+    def _end(self) -> Iterator[Events]:
         if self.alarms.undelivered:
-            self._announce(at_once=True)  # one last try
+            yield from self._say([], at_once=True)  # one last try
         if self._torn is not None:
             raise self._torn
         alarmed = any(one.first_alarm is not None for one in self.detectors.values())
@@ -314,68 +310,55 @@ class Watch(Progress):
         done = 0
         for trial in trials:
             try:
-                self._check(trial)
-                repeated = trial.id is not None and self._is_repeated(trial, events)
+                is_new = self._is_new(trial, events)
             except Refusal as error:
                 if not self.lenient or not isinstance(error, InvalidCost):
                     return done, error
                 self._skip(trial.number, error, events)
-                repeated = True
+                is_new = False
             done += 1
-            if repeated:
-                continue
-            own = self._update(trial, events)
-            if trial.id is not None:
-                stream = trial.streams[0]
-                self.store.remember(stream, trial.id, trial.costs)
-                if type(trial.id) is int:
-                    self.highest[stream] = max(trial.id, self.highest.get(stream, trial.id))
-            self._torn = None
-            if own is not None or self._is_over:
+            own = self._update(trial, events) if is_new else None
+            if own is not None or (is_new and self._is_over):
                 return done, own
         return done, None
 
-    def _check(self, trial: Trial) -> None:
-        """Refuse a trial that its detector would not take."""
+    def _is_new(self, trial: Trial, events: Events) -> bool:
+        """Return whether to count a trial; refuse costs that its detector would not take, and wrong ids."""
+        where = Place(self.source, "line", trial.number)
         for stream, cost in zip(trial.streams, trial.costs, strict=True):
             detector = self.detectors.get(stream)
             if detector is None:
-                problem, _, remedy = no_certificate(stream, self.detectors).partition("; ")
-                problem = f"is of {shown(stream)}, which {problem}"
-                raise InvalidCost(problem, where=self._at(trial), remedy=remedy)
+                problem, remedy = no_certificate(stream, self.detectors)
+                raise InvalidCost(f"is of {shown(stream)}, which {problem}", where=where, remedy=remedy)
             if detector.certificate.binary and cost not in (0, 1):
                 problem = f"has cost {cost:g}, which is not 0 or 1; binary costs were promised"
-                raise InvalidCost(problem, where=self._at(trial))
-
-    def _is_repeated(self, trial: Trial, events: Events) -> bool:
-        """Return whether an id was counted before; refuse one that comes with another cost, or too early."""
-        stream = trial.streams[0]
-        counted = self.store.costs_of(stream, trial.id)
+                raise InvalidCost(problem, where=where)
+        if trial.id is None:
+            return True
+        counted = self.store.costs_of(trial.streams[0], trial.id)
         if counted is not None:
             if counted != list(trial.costs):
                 was, now = (", ".join(map(shortest, each)) for each in (counted, trial.costs))
                 problem = f"has id {shown(trial.id)} and cost {now}, but this id was counted with cost {was}"
-                remedy = "an id names one episode: correct it"
-                raise InvalidCost(problem, where=self._at(trial), remedy=remedy)
+                raise InvalidCost(problem, where=where, remedy="an id names one episode: correct it")
             self.repeated += 1
-            return True
-        highest = self.highest.get(stream)
-        if type(trial.id) is not int or highest is None or trial.id == highest + 1:
             return False
-        missing = trial.id - highest - 1
-        order = f"{missing} missing" if missing > 0 else "out of order"
-        problem = f"id {trial.id} comes after id {highest}: {order}"
-        if not self.allow_gaps:
-            passing = ("send every episode once and in order, or pass ", Argument("allow_gaps", True))
-            raise InvalidSetting(problem, where=self._at(trial), remedy=passing)
-        self.gaps += 1
-        events.append(Notice(f"line {trial.number}: {problem}; counted"))
-        return False
+        highest = self.highest.get(trial.streams[0])
+        if type(trial.id) is int and highest is not None and trial.id != highest + 1:
+            missing = trial.id - highest - 1
+            order = f"{missing} missing" if missing > 0 else "out of order"
+            problem = f"id {trial.id} comes after id {highest}: {order}"
+            if not self.allow_gaps:
+                passing = ("send every episode once and in order, or pass ", Argument("allow_gaps", True))
+                raise InvalidSetting(problem, where=where, remedy=passing)
+            self.gaps += 1
+            events.append(Notice(f"line {trial.number}: {problem}; counted"))
+        return True
 
     def _update(self, trial: Trial, events: Events) -> Refusal | None:
         """Count a trial; return why not, for streams that turn out to be the certificate's own costs."""
         fault: Refusal | None = None
-        self.last = trial
+        self.last, self._torn = trial, None
         for stream, cost in zip(trial.streams, trial.costs, strict=True):
             detector = self.detectors[stream]
             self._changed.add(stream)
@@ -385,6 +368,11 @@ class Watch(Progress):
                     continue
             finding = detector.update(cost, *(trial.predictions or ()))
             events.append(Counted(trial.number, cost, stream, finding, self.skipped))
+        if trial.id is not None:
+            stream = trial.streams[0]
+            self.store.remember(stream, trial.id, trial.costs)
+            if type(trial.id) is int:
+                self.highest[stream] = max(trial.id, self.highest.get(stream, trial.id))
         return fault
 
     def _compare(self, trial: Trial, stream: str, cost: float, events: Events) -> ProvenanceMismatch | None:
@@ -413,9 +401,6 @@ class Watch(Progress):
         if likeness.is_settled:
             del self.likeness[stream]
         return None
-
-    def _at(self, trial: Trial) -> Place:
-        return Place(self.source, "line", trial.number)
 
 
 def build_detectors(
