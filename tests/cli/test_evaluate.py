@@ -173,3 +173,106 @@ def test_a_command_loads_the_policy_unseen(begun, tmp_path):
     assert len(names) == 3
     assert "act" not in said
     assert "failed (exit 127)" in run(begun, "--load", "/does/not/exist", keys="")
+
+
+def play(path, better="dp"):
+    """Run an evaluation to its end; the better policy fails every fifth trial, the others two of three."""
+    with Evaluation.open(path) as ev:
+        while (trial := ev.next()) is not None:
+            ok = bool(trial.number % 5) if ev.policy_of(trial) == better else trial.number % 3 == 0
+            kinds = {
+                "success": ok,
+                "score": 5 * ok,
+                "milestones": list(ev.protocol.milestones or ())[: 2 * ok],
+            }
+            kind = {"rubric": "milestones"}.get(ev.protocol.measure, ev.protocol.measure)
+            ev.record(trial, **{kind: kinds[kind]})
+
+
+def test_show_names_no_side_unless_asked(begun):
+    run(begun, keys="ynnynyynny")
+    said = evaluate("show", begun)
+    assert "go on after 2 rounds, at most 20; 10 trials" in said
+    told = json.loads(evaluate("show", begun, "--json"))
+    assert told["state"] == "go on"
+    assert not set(told) & {"answer", "policies", "finding"}
+    said = evaluate("show", begun, "--unblind")
+    assert "No difference is shown between act and dp (2 rounds:" in said
+    told = json.loads(evaluate("show", begun, "--unblind", "--json"))
+    assert {each["policy"] for each in told["policies"]} == {"act", "dp"}
+    assert told["finding"]["pairs"] == 4
+    with Evaluation.open(begun) as ev:
+        assert sum("looked at (show)" in each for each in ev.verify()) == 2
+
+
+def test_report_export_and_verify(begun, tmp_path):
+    play(begun)
+    said = evaluate("report", begun, "-o", tmp_path / "r.html")
+    assert "dp is better than act in the mean over 2 tasks" in said
+    page = (tmp_path / "r.html").read_text()
+    with Evaluation.open(begun) as ev:
+        known, seal = ev.results(), ev.seal
+    secret = known.known.end["secret"]
+    for part in (
+        *seal.values(),
+        secret,
+        "Departures from the plan: none",
+        "act &amp; ",
+        "| dp |",
+        known.answer,
+    ):
+        assert part in page
+    evaluate("export", begun, "-o", tmp_path / "t.csv")
+    said = evaluate("verify", begun, tmp_path / "r.html", tmp_path / "t.csv")
+    assert "Departures from the plan\n  none" in said
+    assert said.count("follows from the log") == 2
+    told = json.loads(evaluate("verify", begun, "--json"))
+    assert told["named"] == []
+    assert told["checks"]["answer"] == known.answer
+
+
+@pytest.mark.parametrize(
+    ("settings", "flags"),
+    [
+        ({"tasks": ["mug", "bowl"]}, ["--success", "success", "--strata", "task"]),
+        ({"measure": "score", "score_range": (0, 5)}, ["--reward", "score", "--cost-range", "0", "5"]),
+        (
+            {"measure": "rubric", "milestones": {"r": 1, "g": 2, "l": 1}},
+            ["--reward", "points", "--cost-range", "0", "4"],
+        ),
+    ],
+)
+def test_compare_reads_the_export_to_the_same_counts(settings, flags, tmp_path):
+    pair = {"question": "compare", "policies": ["act", "dp"], "most_rounds": 40}
+    Evaluation.start(tmp_path / "e.db", Protocol(**pair, **settings)).close()
+    play(tmp_path / "e.db")
+    said = evaluate("export", tmp_path / "e.db", "-o", tmp_path / "t.csv")
+    for each in zip(flags[::2], flags[1::2], strict=False):
+        assert "strata" in each[0] or " ".join(each) in said
+    more = ["--policy", "policy", "--where", "counted=yes", "--once", "--json"]
+    done = CliRunner().invoke(app, ["compare", str(tmp_path / "t.csv"), *flags, *more])
+    found = json.loads(done.stdout)
+    with Evaluation.open(tmp_path / "e.db") as ev:
+        ours = ev.finding()
+    sides = ("a", "b") if found["names"] == ["act", "dp"] else ("b", "a")
+    for side, same in zip(("a", "b"), sides, strict=True):
+        assert found[f"n_{same}"] == getattr(ours, f"n_{side}")
+        assert found[f"mean_cost_{same}"] == pytest.approx(getattr(ours, f"mean_cost_{side}"), abs=1e-9)
+
+
+def test_what_was_sealed_and_the_report_are_signed(tmp_path):
+    from boundwatch.certificates import signing
+
+    private, public = signing.generate_keys(tmp_path / "lab")
+    _, other = signing.generate_keys(tmp_path / "other")
+    evaluate("init", "-o", tmp_path / "p.toml", *INIT["compare"])
+    evaluate("start", tmp_path / "p.toml", "-o", tmp_path / "e.db", "--sign", private)
+    play(tmp_path / "e.db")
+    evaluate("report", tmp_path / "e.db", "-o", tmp_path / "r.html", "--sign", private)
+    said = evaluate("verify", tmp_path / "e.db", tmp_path / "r.html", tmp_path / "p.toml", "--key", public)
+    assert "by the holder of" in said
+    with pytest.raises(Refusal, match="is signed with another key"):
+        evaluate("verify", tmp_path / "e.db", "--key", other)
+    (tmp_path / "e.db.sig").write_text((tmp_path / "r.html.sig").read_text())  # of another thing
+    with pytest.raises(Refusal, match="its signature does not fit"):
+        evaluate("verify", tmp_path / "e.db", "--key", public)

@@ -275,3 +275,85 @@ def record(
             opened.stop(stop)
         elif note is not None:
             opened.note(note)
+
+
+@command(group=group, example="boundwatch evaluate show eval.db")
+def show(evaluation: Path, *, unblind: bool = False, as_json: bool = False) -> None:
+    """Say how far it is, without naming a side: rounds, and "go on" or why it ended.
+
+    Options
+    -------
+    unblind: Also say what is known by policy, and which letter is which; the report says that you looked.
+    """
+    with Evaluation.open(evaluation) as opened:
+        found = opened.results("show") if unblind else None
+        if as_json:
+            out.print_json(opened.status | ({} if found is None else found.to_dict()))
+            return
+        print(f"{opened}, at most {opened.protocol.most_rounds}; {opened.status['trials']} trials")
+        if found is not None:
+            typer.secho(found.answer, bold=True)
+            out.print_table(*found.overall)
+
+
+@command(group=group, example="boundwatch evaluate report eval.db -o report.html")
+def report(evaluation: Path, *, output: Path, sign: Path | None = None, force: bool = False) -> None:
+    """Write the report: one HTML page with the answer, every trial, and all that departed from the plan.
+
+    Options
+    -------
+    output FILE: Where to write the page.
+    sign KEY: Private key; the signature of the page is written beside it.
+    """
+    from boundwatch.evaluation.report import render
+
+    files.protect(output, [evaluation, sign], force=force)
+    with Evaluation.open(evaluation) as opened:
+        found = opened.results("report")
+        files.write_text(output, render(opened))
+    if sign is not None:
+        signing.sign(output, {"report": files.sha256_file(output)}, sign)
+    print(f"Wrote {output}\n{found.answer}")
+
+
+@command(group=group, example="boundwatch evaluate export eval.db -o trials.csv")
+def export(evaluation: Path, *, output: Path, force: bool = False) -> None:
+    """Write all trials as a table, which `compare` reads.
+
+    Options
+    -------
+    output FILE: Where to write the CSV.
+    """
+    files.protect(output, [evaluation], force=force)
+    with Evaluation.open(evaluation) as opened:
+        found = opened.results("export")
+        files.write_text(output, found.as_csv())
+    print(f"Wrote {output}; read it with {found.flags}")
+
+
+@command(
+    group=group,
+    example="boundwatch evaluate verify eval.db\n"
+    "boundwatch evaluate verify eval.db protocol.toml trials.csv report.html --key lab.pub",
+)
+def verify(
+    evaluation: Path, others: list[Path] | None = None, *, key: Path | None = None, as_json: bool = False
+) -> None:
+    """Derive everything again from the log, and say what departed from the plan.
+
+    A log that was altered is refused, and so are a protocol, an export or a report that does not follow.
+
+    Options
+    -------
+    others [FILE]...: The protocol (.toml), an export (.csv), a report (.html).
+    key PUB: Public key; refused unless its holder signed what was sealed.
+    """
+    from boundwatch.evaluation.report import check
+
+    with Evaluation.open(evaluation) as opened:
+        named, checks = opened.verify(), check(opened, evaluation, others or [], key)
+    if as_json:
+        out.print_json({"checks": checks, "named": named})
+        return
+    out.print_rows((f"ok  {name}", detail) for name, detail in checks.items())
+    out.print_section("Departures from the plan", named or ["none"])

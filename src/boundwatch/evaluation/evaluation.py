@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from boundwatch._support.describing import one_line
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import InvalidSetting, Place, Refusal, part_of
-from boundwatch.evaluation.log import Log
+from boundwatch.evaluation.log import Log, is_log
 from boundwatch.evaluation.protocol import Protocol
 from boundwatch.evaluation.replay import Replay, Trial
+from boundwatch.evaluation.results import Results
 from boundwatch.evaluation.schedule import Schedule, new_secret
 
 STATION = "1"
@@ -69,7 +70,7 @@ class Evaluation:
                 raise InvalidSetting(problem, where=Place(protocol.certificate), remedy="measure the same")
             content = loaded.to_dict()
         secret = new_secret(protocol)
-        others = [] if path is None else _started_before(Path(path), protocol.fingerprint)
+        others = [] if path is None else _started_before(Path(path), protocol)
         log = Log(path, new=True)
         with log.writing():
             log.seal(secret)
@@ -260,6 +261,17 @@ class Evaluation:
         self.unblind("finding")
         return self._replay.evidence.finding()
 
+    def results(self, what: str = "results") -> Results:
+        """Return all that is known by policy, which is logged like `finding`.
+
+        Parameters
+        ----------
+        what
+            Who looks.
+        """
+        self.unblind(what)
+        return Results(self._replay)
+
     def policy_of(self, trial: Trial) -> str:
         """Return the name behind the letter of a trial, for the program that loads the policy.
 
@@ -375,19 +387,18 @@ def _reason(text: object, name: str) -> str | None:
     return " ".join(text.split())
 
 
-def _started_before(path: Path, fingerprint: str) -> list[str]:
-    """Return the evaluations in the same folder that were started with the same protocol."""
-    found = []
+def _started_before(path: Path, protocol: Protocol) -> list[str]:
+    """Return the evaluations in the same folder that asked the same of the same policies, by any settings."""
+    found, asked = [], (protocol.question, set(protocol.policies))
     for other in sorted(path.absolute().parent.glob("*")):
         try:
-            if other.is_file() and other.suffix == path.suffix and other.name != path.name:
-                log = Log(other)
-                try:
-                    first = next(log.rows(), None)
-                finally:
-                    log.close()
-                if first is not None and first.content.get("fingerprint") == fingerprint:
-                    found.append(f"{other.name} ({first.time})")
-        except (Refusal, OSError):  # not an evaluation
+            if other.name != path.name and is_log(other):
+                with closing(Log(other)) as log:
+                    first = next(log.rows())
+                before = first.content["protocol"]
+                if (before["question"], set(before["policies"])) == asked:
+                    same = "" if first.content["fingerprint"] == protocol.fingerprint else ", other settings"
+                    found.append(f"{other.name} ({first.time[:16]}{same})")
+        except (Refusal, OSError, LookupError, TypeError, StopIteration):  # nothing that can be read
             continue
     return found

@@ -38,6 +38,15 @@ class Row(NamedTuple):
     hash: str
 
 
+def is_log(path: Path) -> bool:
+    """Return whether a file is the log of an evaluation, by its first bytes."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(72)
+    return head.startswith(b"SQLite format 3\0") and head[68:] == _APPLICATION.to_bytes(4)
+
+
 def _digest(previous: str, number: int, time: str, kind: str, text: str) -> str:
     return hashlib.sha256("\n".join((previous, str(number), time, kind, text)).encode()).hexdigest()
 

@@ -207,7 +207,7 @@ class Replay:
         self.schedule = Schedule(self.protocol, self._secret)
         self.evidence = evidence_of(self.protocol, row.content["certificate"])
         if others := row.content["others"]:
-            self._name(row, f"this protocol was started before, in {', '.join(others)}")
+            self._name(row, f"these policies were evaluated before, in {', '.join(others)}")
 
     def _on_sealed(self, row: Row) -> None:
         if row.content["commitment"] != self.schedule.commitment:
@@ -323,13 +323,13 @@ class Replay:
         """Count complete rounds in their order; a later one waits for those before it."""
         while not self.ended and self._complete[self.rounds + 1] == self.protocol.slots:
             self.rounds += 1
-            self.evidence.take(self._costs(self.rounds))
+            self.evidence.take(self.costs(self.rounds))
             if self.evidence.answered:
                 self.ended = "answered"
             elif self.rounds == self.protocol.most_rounds:
                 self.ended = "most rounds"
 
-    def _costs(self, number: int) -> dict[str, list[float]]:
+    def costs(self, number: int) -> dict[str, list[float]]:
         """Return the costs of a complete round, of each policy in the order of the declared tasks."""
         tasks = list(self.protocol.weights)
         size = self.protocol.block * self.protocol.slots

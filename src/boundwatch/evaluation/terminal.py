@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 from boundwatch._support.describing import printable
 from boundwatch._support.validation import shortest
@@ -94,23 +94,12 @@ class Terminal:
         Who runs it.
     load
         Command to run before each trial, with the policy's name in its environment.
-    keys, screen
-        Where keys come from (a file descriptor) and where pages go.
     """
 
-    def __init__(
-        self,
-        evaluation: Evaluation,
-        station: str = STATION,
-        *,
-        load: str | None = None,
-        keys: int | None = None,
-        screen: TextIO | None = None,
-    ) -> None:
+    def __init__(self, evaluation: Evaluation, station: str = STATION, *, load: str | None = None) -> None:
         self._evaluation, self._station, self._load = evaluation, station, load
-        self._keys = _Keys(sys.stdin.fileno() if keys is None else keys)
-        self._screen = screen or sys.stdout
-        self._is_page = self._screen.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._keys = _Keys(sys.stdin.fileno())
+        self._is_page = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._said, self._loaded = "", 0
         self._reached: dict[str, bool] = {}
         self._marks = dict(zip(_MILESTONES, evaluation.protocol.milestones or (), strict=False))
@@ -124,22 +113,22 @@ class Terminal:
                     self._wait()
                     continue
                 self._prepare(trial)
-                self._show(trial)
+                _print("\x1b[2J\x1b[H" + "\n".join(self._page(trial)) if self._is_page else str(trial))
                 try:
                     self._act(trial, self._keys.one())
                 except Refusal as error:
                     self._tell(f"Not kept: {error}")
         except (_Ended, KeyboardInterrupt):
+            trials = self._evaluation.status["trials"]
+            _print(f"\nLeft after {trials} trials; the next run goes on at the same one.")
+        else:
             status = self._evaluation.status
-            self._print(f"\nLeft after {status['trials']} trials; the next run goes on at the same one.")
-            return
-        status = self._evaluation.status
-        self._print(f"\nDone ({status['state']}) after {status['rounds']} rounds, {status['trials']} trials.")
+            _print(f"\nDone ({status['state']}) after {status['rounds']} rounds, {status['trials']} trials.")
 
     def _wait(self) -> None:
         if not self._keys.pressed:
             raise _Ended
-        self._print("\rNothing to run here until other stations are done; q quits. ", end="")
+        _print("\rNothing to run here until other stations are done; q quits. ", end="")
         if self._keys.one(_PATIENCE) == "q":
             raise _Ended
 
@@ -149,7 +138,7 @@ class Terminal:
             return
         about = {"POLICY": self._evaluation.policy_of(trial), "TASK": trial.task, "SCENE": trial.scene}
         known = os.environ | {f"BOUNDWATCH_{name}": value for name, value in about.items()}
-        self._print("loading the policy ...")
+        _print("loading the policy ...")
         quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         try:
             code = subprocess.run(shlex.split(self._load), env=known, check=False, **quiet).returncode  # noqa: S603
@@ -218,65 +207,58 @@ class Terminal:
             self._evaluation.stop(text)
 
     def _ask(self, what: str) -> str:
-        self._print(f"\n  {what} (Enter ends): ", end="")
+        _print(f"\n  {what} (Enter ends): ", end="")
         return self._keys.line()
-
-    def _show(self, trial: Trial) -> None:
-        if not self._is_page:
-            self._print(str(trial))
-            return
-        self._print("\x1b[2J\x1b[H" + "\n".join(self._page(trial)))
 
     def _page(self, trial: Trial) -> Iterator[str]:
         """Yield the lines of a page, at most 24 of at most 79 columns."""
-        status, bold, plain = self._evaluation.status, "\x1b[1m", "\x1b[0m"
-        station = f"station {self._station}" if self._station != STATION else "boundwatch evaluate"
-        yield f" {station:<40}{'round ' + str(trial.round) + ' of at most ' + str(trial.most_rounds):>37}"
-        yield " " + "-" * 77
-        yield f" {bold}Trial {trial.number}{plain} of at most {trial.most_trials}"
-        yield ""
+        rounds, head = self._evaluation.status["rounds"], "boundwatch evaluate"
+        head = f"station {self._station}" if self._station != STATION else head
+        yield f" {head:<40}{f'round {trial.round} of at most {trial.most_rounds}':>37}"
+        yield f" {'-' * 77}\n {_bold(f'Trial {trial.number}')} of at most {trial.most_trials}\n"
         about = [("policy", trial.policy), *trial.where]
-        beside = [f"{what:<8}{bold}{printable(name)[:44]}{plain}" for what, name in about]
-        yield from _beside(trial.policy, beside, self._screen)
-        yield ""
-        done = round(48 * status["rounds"] / trial.most_rounds)
-        yield f" complete [{'#' * done}{'.' * (48 - done)}] {status['rounds']} rounds"
-        yield ""
+        beside = [f"{what:<8}{_bold(printable(name)[:44])}" for what, name in about]
+        yield from _beside(trial.policy, beside)
+        done = round(48 * rounds / trial.most_rounds)
+        yield f"\n complete [{'#' * done}{'.' * (48 - done)}] {rounds} rounds\n"
         yield from self._choices()
         yield "   " + "   ".join(f"{key} {action}" for key, action in _ACTIONS.items())
-        yield ""
-        yield f" {printable(self._said)[:77]}"
-        self._said = ""
+        yield f"\n {printable(self._said)[:77]}"
 
     def _choices(self) -> Iterator[str]:
         """Yield the keys that are outcomes."""
         protocol = self._evaluation.protocol
-        bold, plain = "\x1b[1m", "\x1b[0m"
         if protocol.measure == "success":
-            yield f"   {bold}y{plain} success   {bold}n{plain} failure"
+            yield f"   {_bold('y')} success   {_bold('n')} failure"
         elif protocol.measure == "score":
             low, high = map(shortest, protocol.score_range or ())
-            keys = f"{bold}{low}{plain} to {bold}{high}{plain} the score   " if self._digits else ""
-            yield f"   {keys}{bold}e{plain} enter a score from {low} to {high}"
+            keys = f"{_bold(low)} to {_bold(high)} the score   " if self._digits else ""
+            yield f"   {keys}{_bold('e')} enter a score from {low} to {high}"
         else:
             for key, name in self._marks.items():
                 mark = "x" if self._reached.get(name) else " "
-                yield f"   {bold}{key}{plain} [{mark}] {printable(name)[:60]}"
-            yield f"   {bold}Enter{plain} keeps what is marked"
+                yield f"   {_bold(key)} [{mark}] {printable(name)[:60]}"
+            yield f"   {_bold('Enter')} keeps what is marked"
 
     def _tell(self, text: str) -> None:
         """Say something: on the next page, or at once where there are none."""
         self._said = text
         if not self._is_page:
-            self._print(text)
-
-    def _print(self, text: str, end: str = "\n") -> None:
-        print(text, end=end, file=self._screen, flush=True)
+            _print(text)
 
 
-def _beside(letter: str, texts: list[str], screen: TextIO) -> Iterator[str]:
+def _bold(text: str) -> str:
+    return f"\x1b[1m{text}\x1b[0m"
+
+
+def _print(text: str, end: str = "\n") -> None:
+    sys.stdout.write(text + end)
+    sys.stdout.flush()
+
+
+def _beside(letter: str, texts: list[str]) -> Iterator[str]:
     """Yield rows of a large letter with texts beside it; nothing is large if it is a name."""
-    dot = "\u2588\u2588" if (screen.encoding or "").lower().startswith("utf") else "##"
+    dot = "\u2588\u2588" if sys.stdout.encoding.lower().startswith("utf") else "##"
     if len(letter) > 1 or not "A" <= letter <= "Z":
         yield from (f"    {text}" for text in texts)
         return

@@ -218,3 +218,48 @@ def _ticks(n: int) -> list[int]:
     power = 10 ** math.floor(math.log10(n / 6)) if n > 6 else 1
     step = next(size for size in (power, 2 * power, 5 * power, 10 * power) if 6 * size >= n)
     return sorted({1, *range(step, n + 1, step)})
+
+
+def draw_limits(bars: Iterable[tuple[str, list[float]]], ends: tuple[float, float], what: str) -> Html:
+    """Draw means with their limits, one named row each, on an axis between two ends."""
+    rows, (low, high) = list(bars), ends
+    frame = Frame(560, 26 * len(rows) + 64, left=170, right=20, top=10, bottom=44)
+    parts = []
+    for share in _FIFTHS:
+        parts.append(path("grid", "M", frame.x(share), frame.top, "V", frame.y(0)))
+        parts.append(text(frame.x(share), frame.height - 26, f"{low + share * (high - low):.3g}"))
+    for i, (name, values) in enumerate(rows):
+        y = frame.top + 26 * i + 18
+        mean, lower, upper = (frame.x((value - low) / (high - low)) for value in values)
+        shown = name if len(name) <= 24 else f"{name[:23]}…"
+        parts += [text(frame.left - 10, y + 4, shown, "end"), path("new", "M", lower, y, "H", upper)]
+        parts += [path("new", "M", end, y - 6, "v12") for end in (lower, upper)]
+        parts.append(diamond(mean, y))
+    parts.append(text(frame.x(0.5), frame.height - 8, what))
+    said = "; ".join(f"{name} {mean:.3g} ({lower:.3g} to {upper:.3g})" for name, (mean, lower, upper) in rows)
+    return frame.draw(f"{what}: {said}", parts)
+
+
+def draw_order(trials: Iterable[tuple[str, float]]) -> Html:
+    """Draw trials in their order, one cell each with a label, the darker the higher its cost."""
+    cells, size = list(trials), 22
+    parts = []
+    for i, (label, cost) in enumerate(cells):
+        x, y = 4 + i % 25 * size, 4 + i // 25 * size
+        parts += [rect("succeeded", x, y, size - 2, size - 2)]
+        parts += (
+            [path("failed", "M", x, y, f"h{size - 2}v{size - 2}h-{size - 2}z", opacity=cost)] if cost else []
+        )
+        parts.append(text(x + size / 2 - 1, y + 15, label, style="fill: var(--paper)" if cost > 0.5 else ""))
+    labels = f"{len(cells)} trials in their order: " + " ".join(label for label, _ in cells)
+    return svg(labels, 4 + 25 * size, 8 + size * math.ceil(len(cells) / 25), parts)
+
+
+def draw_drift(means: list[float]) -> Html:
+    """Draw the mean cost of neighboring trials over their order."""
+    last = max(len(means) - 1, 1)
+    line = polyline("curve", [(_FRAME.x(i / last), _FRAME.y(mean)) for i, mean in enumerate(means)])
+    ends = text(_FRAME.left, _FRAME.height - 26, "first trial", "start")
+    ends += text(_FRAME.end, _FRAME.height - 26, "last trial", "end")
+    said = f"Mean cost over the trials: {means[0]:.2f} at first, {means[-1]:.2f} at last"
+    return _FRAME.draw(said, [_FRAME.axis(_QUARTERS, "mean cost"), line, ends])

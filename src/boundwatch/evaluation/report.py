@@ -1,0 +1,216 @@
+"""The report of an evaluation: one page that follows from its log, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from boundwatch._support.files import read_bytes
+from boundwatch._version import __version__
+from boundwatch.certificates import signing
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.comparison import ComparisonFinding, Ranking
+from boundwatch.errors import InvalidSetting, Place, part_of
+from boundwatch.evaluation.evaluation import Evaluation
+from boundwatch.evaluation.protocol import Protocol
+from boundwatch.evaluation.results import Results
+from boundwatch.reporting import page, svg, wording
+from boundwatch.reporting.compared import comparison_evidence, ranking_notes
+from boundwatch.reporting.families import Table
+from boundwatch.reporting.page import Html
+from boundwatch.reporting.report import signature
+
+_GUARANTEE = {
+    "compare": "If the policies are equal in every task, one of them is ever called better with probability "
+    "at most {0:g} per side",
+    "margin": "If the second policy is worse than the first by more than the margin in every round, it is "
+    "ever called no worse with probability at most {0:g}",
+    "rank": "With probability at least {1:g}, no policy that is called better is not",
+    "certify": "The limits hold with probability at least {1:g}",
+    "check": "A verdict is wrong with probability at most {0:g} per side",
+}
+_DRIFT = {
+    True: "whatever drifts over the day or differs between stations (the order was drawn at random), and "
+    "whenever somebody looks or stops.",
+    False: "whenever somebody looks or stops, if conditions stay the same.",
+}
+_CONFIRM = (
+    "The policies were final before the first trial, and operators did not know which letter was which.",
+    "Each trial was run as the sheet said, with the policy, the task and the scene that it named.",
+    "Every trial that was begun was recorded, by rules that were fixed before.",
+)
+
+
+def render(evaluation: Evaluation) -> str:
+    """Return the page."""
+    known = evaluation.replay()
+    found, protocol = Results(known), known.protocol
+    times = sorted(outcome.time for *_, outcome in known.recorded)
+    when = f", {times[0][:16]} to {times[-1][:16]} (UTC)" if times else ""
+    paired = protocol.question in ("compare", "rank")
+    promise = _GUARANTEE["margin" if paired and protocol.margin else protocol.question].format(
+        protocol.alpha, 1 - protocol.alpha
+    )
+    named = [f"{time[:19]}: {said} (row {row})" for row, time, said in known.events]
+    sealed = [(name, _said(each)) for name, each in protocol.to_dict().items() if each not in (None, {}, [])]
+    departed = f"Departures from the plan: {len(named) or 'none'}{', listed below' if named else ''}."
+    sections = [
+        page.heading(f"Evaluation: {' and '.join(protocol.policies)}", level=1),
+        page.paragraph(f"{protocol}; {len(times)} trials{when}; {known.ended or 'not finished'}", "lead"),
+        page.verdict("within", found.answer, [f"{promise}, {_DRIFT[paired]}", departed]),
+        *(_found(found) if found.seen else ()),
+        page.heading("Departures from the plan, and notes"),
+        page.bullets(named or ["None: no abort, no undo, no look at results, no deviation."]),
+        page.heading("What was sealed before the first trial"),
+        page.rows(sealed),
+        page.heading("Provenance"),
+        page.rows(_provenance(evaluation), code=True),
+        *signature(_CONFIRM),
+    ]
+    return page.page(found.answer, sections)
+
+
+def _said(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} ({each:g})" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_said, value)) or "nothing"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _found(found: Results) -> Iterator[Html]:
+    """Yield what was seen: tables, figures, every trial, and rows for a paper."""
+    yield page.heading("What was found")
+    yield _table(found.overall)
+    yield page.rows(_evidence(found))
+    bars = [
+        (
+            f"{name}, {task}" if task else name,
+            [found.units(each) for each in (seen.cost, seen.upper, seen.lower)],
+        )
+        for (name, task), seen in sorted(found.seen.items(), key=lambda each: each[0][1])
+    ]
+    low, high = found.units(1), found.units(0)
+    what = {"success": "success rate", "score": "score", "rubric": "points"}[found.protocol.measure]
+    yield page.figure(
+        svg.draw_limits(bars, (low, high), what),
+        f"Mean {what} of each policy, with limits that hold at all times with probability "
+        f"{wording.percent(1 - found.protocol.alpha)} each, if conditions stay the same.",
+    )
+    if found.protocol.slots > 1:
+        yield page.heading("By task", level=3)
+        yield _table(found.by_task)
+        yield page.paragraph("For reading: the answer is about the mean over tasks, not about one of them.")
+    yield from _order(found)
+    yield page.heading("Rows for a paper")
+    for kind, text in found.paper().items():
+        yield Html(f"<p>{kind}</p><pre><code>{escape(text)}</code></pre>")
+
+
+def _table(table: Table) -> Html:
+    """Return a table whose names come first."""
+    heads, *lines = [(line[-1], *line[:-1]) for line in (table[0], *table[1])]
+    return page.table(heads, lines)
+
+
+def _evidence(found: Results) -> Iterable[tuple[str, str]]:
+    finding, names = found.finding, found.protocol.policies
+    if isinstance(finding, ComparisonFinding):
+        rows = comparison_evidence(finding, (names[0], names[1]))
+        return [row for row in rows if row[0] != "guarantee"]
+    if isinstance(finding, Ranking):
+        decided = [str(pair) for pair in finding.pairs if pair.decided]
+        return [("shown", "; ".join(decided) or "nothing"), ("groups", ranking_notes(finding)[0])]
+    if isinstance(finding, Certificate):
+        return [("promise", " ".join(wording.promise(finding))), ("certificate", finding.fingerprint)]
+    return wording.evidence(Certificate.from_dict(found.known.seal["certificate"]), finding)
+
+
+def _order(found: Results) -> Iterator[Html]:
+    """Yield the trials in their order, and how failures rose or fell over them."""
+    trials = sorted(found.known.recorded, key=lambda each: each[0].number)
+    costs = np.array([outcome.cost for *_, outcome in trials])
+    yield page.heading("The trials in their order")
+    yield page.figure(
+        svg.draw_order([(trial.policy[:2], outcome.cost) for trial, _, outcome in trials]),
+        "One cell per trial with the letter of its policy, from left to right; dark is a high cost (1 is a "
+        "failure).",
+    )
+    width = max(5, costs.size // 8)
+    if costs.size >= 2 * width:
+        smooth = np.convolve(costs, np.ones(width) / width, "valid")
+        first, last = costs[: costs.size // 2].mean(), costs[costs.size // 2 :].mean()
+        yield page.figure(
+            svg.draw_drift(smooth.tolist()),
+            f"Mean cost of {width} trials one after the other, of all policies together: {first:.2f} in the "
+            f"first half of the trials, {last:.2f} in the second. The order is random, so drift favors none.",
+        )
+    lines = [
+        (
+            str(trial.number),
+            trial.policy,
+            name,
+            trial.task,
+            trial.scene,
+            _outcome(outcome.said),
+            outcome.time,
+            outcome.station,
+        )
+        for trial, name, outcome in trials
+    ]
+    heads = ("trial", "letter", "policy", "task", "scene", "outcome", "time", "station")
+    yield Html(f"<details><summary>Every trial</summary>{page.table(heads, lines)}</details>")
+
+
+def _outcome(said: Mapping[str, object]) -> str:
+    return "; ".join(f"{name} {_said(value)}" for name, value in said.items() if name != "trial")
+
+
+def _provenance(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+    known, status = evaluation.replay(), evaluation.status
+    yield from evaluation.seal.items()
+    if known.closed:
+        yield "opened key", f"{known.end['secret']}, which fits the commitment"
+        letters = known.schedule.letters(1)
+        yield (
+            "letters",
+            ", ".join(f"{each} {name}" for name, each in sorted(letters.items(), key=lambda a: a[1])),
+        )
+    else:
+        yield "key", "sealed until the end"
+    yield "log", f"{status['rows']} rows, chained by SHA-256; the last is {status['head']}"
+    yield "boundwatch", __version__
+
+
+def check(evaluation: Evaluation, path: Path, others: Iterable[Path], key: Path | None) -> dict[str, str]:
+    """Return what was derived again; refuse a file that does not follow from the log."""
+    known, status = evaluation.replay(), evaluation.status
+    opened = "opened, fits its commitment" if known.closed else "sealed until the end, fits its commitment"
+    found = {
+        "log": f"{status['rows']} rows, each follows from the one before; the last is {status['head']}",
+        "protocol": f"{known.protocol} ({known.protocol.fingerprint})",
+        "key": opened,
+        "state": f"{known.ended or 'go on'} after {known.rounds} rounds",
+    }
+    if known.closed:
+        found["answer"] = Results(known).answer
+    if key is not None:
+        with part_of(str(path)):
+            signing.check_signature(path, evaluation.seal, key)
+        found["signature"] = f"what was sealed, by the holder of {key}"
+    for other in others:
+        if other.suffix == ".toml":
+            same = Protocol.load(other) == known.protocol
+        else:
+            derived = render(evaluation) if other.suffix == ".html" else Results(known).as_csv()
+            same = read_bytes(other) == derived.encode()
+        if not same:
+            problem = "does not follow from the log"
+            raise InvalidSetting(
+                problem, where=Place(str(other)), remedy="it was edited, or is of another evaluation"
+            )
+        found[other.name] = "follows from the log"
+    return found

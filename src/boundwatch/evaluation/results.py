@@ -1,0 +1,190 @@
+"""What an evaluation has found, by policy: the answer in a sentence, tables, and rows for a paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch._support.validation import shortest
+from boundwatch.certificates.campaign import Campaign
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.comparison import ComparisonVerdict, Ranking
+from boundwatch.detectors.base import Finding
+from boundwatch.errors import InvalidCost
+from boundwatch.evaluation.replay import Replay
+from boundwatch.reporting.compared import ranking_headline
+from boundwatch.reporting.families import Table
+from boundwatch.reporting.wording import answer, limits, percent, percents, points
+
+HEADS = ("trial", "round", "task", "scene", "policy", "letter", "station", "time")
+
+
+class Seen(NamedTuple):
+    """What was seen of a policy, overall or on a task: trials, mean cost, limits on the expected cost."""
+
+    n: int
+    cost: float
+    lower: float
+    upper: float
+
+
+class Results:
+    """What follows from the rows so far, with the names of the policies.
+
+    **Guarantee**: the limits on a policy's expected cost, in the mean over tasks, hold at all times with
+    probability at least 1 - `alpha` each (of a ranking, all of them). **Assumes**, for these limits alone and
+    not for the answer, that conditions stay the same.
+    """
+
+    def __init__(self, known: Replay) -> None:
+        self.known, self.protocol = known, known.protocol
+
+    @cached_property
+    def finding(self) -> Any:
+        """The answer as data; None before the first complete round."""
+        try:
+            return self.known.evidence.finding()
+        except InvalidCost:
+            return None
+
+    @cached_property
+    def seen(self) -> dict[tuple[str, str], Seen]:
+        """What was seen in complete rounds, by policy and task; overall, the task has no name."""
+        rounds = [self.known.costs(number) for number in range(1, self.known.rounds + 1)]
+        slots = [task for task, weight in self.protocol.weights.items() for _ in range(weight)]
+        found = {}
+        for name in self.protocol.policies if rounds else ():
+            costs = np.array([each[name] for each in rounds if name in each])
+            for task in dict.fromkeys(["", *slots]):
+                part = costs[:, [not task or slot == task for slot in slots]]
+                found[name, task] = Seen(part.size, float(part.mean()), *self._limits(name, task, part))
+        return found
+
+    def _limits(self, name: str, task: str, costs: NDArray[np.float64]) -> tuple[float, float]:
+        if isinstance(self.finding, Ranking) and not task:
+            return next((each.lower, each.upper) for each in self.finding.policies if each.name == name)
+        # Bets of sizes fixed before: over a complete round the expected factors of its tasks multiply to at
+        # most the power of their mean, so the limits are on the mean over tasks, however these differ.
+        campaign = Campaign(self.protocol.alpha, binary=self.protocol.measure == "success")
+        campaign.update_many(costs.ravel())
+        return campaign.lower, campaign.upper
+
+    @property
+    def answer(self) -> str:
+        """The answer in a sentence."""
+        rounds = f"{self.known.rounds} round{'s' if self.known.rounds != 1 else ''}"
+        if self.finding is None or not self.known.rounds:
+            return "Nothing is known: no round is complete."
+        said = self._said(rounds)
+        return said if self.known.ended else f"Not finished, after {rounds}: {said}"
+
+    def _said(self, rounds: str) -> str:
+        finding, names = self.finding, self.protocol.policies
+        if isinstance(finding, Ranking):
+            return f"{ranking_headline(finding)} ({rounds})."
+        if isinstance(finding, Certificate):
+            what = "fails in" if finding.binary else "has an expected cost of"
+            return f"{names[0]} {what} {limits(finding)}{' of trials' if finding.binary else ''} ({rounds})."
+        if isinstance(finding, Finding):
+            return f"{names[0]}: {answer(finding)} ({rounds})."
+        counts = ", ".join(f"{name} {self.shown(self.seen[name, ''])}" for name in names)
+        if self.protocol.margin:
+            margin = points(finding.margin, "nearest")
+            shown = "is" if finding.no_worse else "is not shown to be"
+            return f"{names[1]} {shown} at most {margin} worse than {names[0]} ({rounds}: {counts})."
+        if finding.verdict is ComparisonVerdict.UNDECIDED:
+            return f"No difference is shown between {names[0]} and {names[1]} ({rounds}: {counts})."
+        better, worse = names if finding.verdict is ComparisonVerdict.A_BETTER else names[::-1]
+        mean = f" in the mean over {len(self.protocol.weights)} tasks" if self.protocol.slots > 1 else ""
+        return f"{better} is better than {worse}{mean} ({rounds}: {counts})."
+
+    def shown(self, seen: Seen) -> str:
+        """Say what was seen in the units of the measure."""
+        if self.protocol.measure == "success":
+            return f"{round((1 - seen.cost) * seen.n)}/{seen.n}"
+        return f"{self.units(seen.cost):.3g} in the mean of {seen.n}"
+
+    def units(self, cost: float) -> float:
+        """Return the success rate, the score or the points of a cost."""
+        low, high = self.protocol.score_range or (0.0, sum((self.protocol.milestones or {"": 1.0}).values()))
+        return high - cost * (high - low)
+
+    def _between(self, seen: Seen) -> str:
+        low, high = self.units(seen.upper), self.units(seen.lower)
+        if self.protocol.measure == "success":
+            return percents(max(low, 0), min(high, 1))
+        return f"{low:.3g} to {high:.3g}"
+
+    @property
+    def overall(self) -> Table:
+        """A row per policy: what was seen, its mean, limits, group, letter; its name is last."""
+        letters = self.known.schedule.letters(1) if self.protocol.blind is True else {}
+        groups = {each.name: each.letters for each in getattr(self.finding, "policies", ())}
+        word = {"success": "successes", "score": "scores", "rubric": "points"}[self.protocol.measure]
+        heads: tuple[str, ...] = (word, "mean", f"{percent(1 - self.protocol.alpha)} limits")
+        heads += ("group",) * bool(groups) + ("letter",) * bool(letters) + ("policy",)
+        rows: list[tuple[str, ...]] = []
+        for (name, task), seen in self.seen.items():
+            if not task:
+                mean = self.units(seen.cost)
+                rate = percent(mean) if self.protocol.measure == "success" else f"{mean:.3g}"
+                more = [each[name] for each in (groups, letters) if each]
+                rows.append((self.shown(seen), rate, self._between(seen), *more, name))
+        return heads, rows
+
+    @property
+    def by_task(self) -> Table:
+        """A row per task: what was seen of each policy, and its name; for reading, not corrected."""
+        names = self.protocol.policies
+        rows = []
+        for task in self.protocol.weights:
+            found = [self.seen.get((name, task)) for name in names]
+            rows.append((*("-" if each is None else self.shown(each) for each in found), task))
+        return (*names, "task"), rows
+
+    def paper(self) -> dict[str, str]:
+        """Return the overall table as LaTeX, Markdown and CSV."""
+        heads, rows = self.overall
+        lines = [(line[-1], *line[:3]) for line in [heads, *rows]]
+        latex = [" & ".join(cells).replace("%", r"\%").replace("_", r"\_") + r" \\" for cells in lines]
+        marked = ["| " + " | ".join(cells) + " |" for cells in lines]
+        marked.insert(1, "|---" * len(lines[0]) + "|")
+        return {"LaTeX": "\n".join(latex), "Markdown": "\n".join(marked), "CSV": _csv(lines)}
+
+    @property
+    def flags(self) -> str:
+        """How `compare` reads the export."""
+        column = {"success": "--success success", "score": "--reward score", "rubric": "--reward points"}
+        low, high = map(shortest, (self.units(1), self.units(0)))
+        ranged = "" if self.protocol.measure == "success" else f" --cost-range {low} {high}"
+        return f"--policy policy {column[self.protocol.measure]}{ranged} --where counted=yes"
+
+    def as_csv(self) -> str:
+        """Return every trial with an outcome as a table."""
+        word = "points" if self.protocol.measure == "rubric" else self.protocol.measure
+        lines: list[tuple[Any, ...]] = [(*HEADS, word, "left", "note", "counted")]
+        for trial, name, outcome in self.known.recorded:
+            value = shortest(round(self.units(outcome.cost), 9))
+            counted = "yes" if self.known.counted(trial) else "no"
+            about = (trial.number, trial.round, trial.task, trial.scene, name, trial.policy)
+            said = (outcome.left, outcome.said.get("note", ""), counted)
+            lines.append((*about, outcome.station, outcome.time, value, *said))
+        return _csv(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        heads, rows = self.overall
+        policies = [dict(zip(heads, row, strict=True)) for row in rows]
+        finding = None if self.finding is None else self.finding.to_dict()
+        return {"answer": self.answer, "policies": policies, "finding": finding}
+
+
+def _csv(lines: list[tuple[Any, ...]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
