@@ -50,7 +50,7 @@ def test_interval_and_fields(kind):
     assert cert.n == 40
     assert cert.mean_cost == pytest.approx(costs.mean())
     assert cert.delta == 0.01
-    assert cert.cost_kind == ("binary" if kind == "exact" else "bounded")
+    assert cert.binary == (kind == "exact")
 
 
 def test_held_out_splits_delta_and_pac_bayes_does_not():

@@ -268,11 +268,6 @@ class Certificate(InNotebook):
         return dataclasses.replace(draft, lower=lower, upper=upper)
 
     @property
-    def cost_kind(self) -> str:
-        """``"binary"`` or ``"bounded"``, as fixed when the certificate was made."""
-        return "binary" if self.binary else "bounded"
-
-    @property
     def failures(self) -> int | None:
         """How many of the `n` episodes failed, if costs are binary."""
         if not self.binary or self.n is None or self.mean_cost is None:

@@ -218,11 +218,12 @@ class CertificateFamily(Mapping[str, Certificate]):
             remedy = "give the file that certify --by wrote"
             raise SchemaMismatch("no certificates; not a family", remedy=remedy)
         file = convert(_File, verification.body(content))
-        places = list(dict.fromkeys(file.tasks.values()))
-        owners = {place: f"{file.by} {task!r}" for task, place in reversed(list(file.tasks.items()))}
+        owners: dict[int, str] = {}
+        for task, place in file.tasks.items():
+            owners.setdefault(place, f"{file.by} {task!r}")
         found: dict[int, Certificate] = {}
-        for place in places:
-            with part_of(owners[place]):
+        for place, owner in owners.items():
+            with part_of(owner):
                 if place >= len(file.certificates):
                     problem = f"is not the place of one of the {len(file.certificates)} certificates"
                     raise SchemaMismatch(problem, value=place, remedy="certify again")

@@ -156,7 +156,9 @@ def held_out(
         raise InvalidSetting("give either costs or successes, one of the two")
     design, trials = PLAIN, None
     if successes is not None:
-        costs, binary, measure = 1 - _truths(successes), True, measure or Measure("success")
+        given = np.asarray(successes)
+        truths = check_costs(given * 1.0 if given.dtype.kind == "b" else given, binary=True, name="successes")
+        costs, binary, measure = 1 - truths, True, measure or Measure("success")
     elif isinstance(getattr(costs, "measure", None), Measure):
         read = cast("Measured", costs)
         binary = read.binary if binary is None else binary
@@ -223,10 +225,3 @@ def split_delta(
         problem, remedy = f"is below {larger:g}, with which one side alone may fail", "give that of either"
         raise InvalidLevel(problem, name="delta", value=delta, remedy=remedy)
     return float(delta), above, below
-
-
-def _truths(successes: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(successes)
-    if values.dtype.kind == "b":
-        values = values.astype(np.float64)
-    return check_costs(values, binary=True, name="successes")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -46,14 +47,9 @@ def sign(path: _PathLike, content: dict[str, Any], key: _PathLike) -> Path:
     private = load_key(key, private=True)
     _, serialization = _cryptography()
     public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    target = signature_path(path)
-    signed = {
-        "kind": "boundwatch-signature",
-        "algorithm": "Ed25519",
-        "key": public.hex(),
-        "signature": private.sign(_PURPOSE + canonical(content)).hex(),
-    }
-    write_text(target, json.dumps(signed, indent=2) + "\n")
+    target, signature = signature_path(path), private.sign(_PURPOSE + canonical(content)).hex()
+    signed = _Signature("boundwatch-signature", "Ed25519", public.hex(), signature)
+    write_text(target, json.dumps(vars(signed), indent=2) + "\n")
     return target
 
 
@@ -85,20 +81,17 @@ def load_key(path: _PathLike, *, private: bool) -> Any:
     ed25519, serialization = _cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
 
-    data, where = read_bytes(path), Place(str(path))
+    data, where, found = read_bytes(path), Place(str(path)), None
+    wanted, kind, remedy = ed25519.Ed25519PublicKey, "public key", "give the .pub of: boundwatch keygen"
     if private:
         wanted, kind = ed25519.Ed25519PrivateKey, "private key without password"
         remedy = "make one with: boundwatch keygen NAME"
-    else:
-        wanted, kind, remedy = ed25519.Ed25519PublicKey, "public key", "give the .pub of: boundwatch keygen"
-    if b"PRIVATE KEY" in data and not private:
+    elif b"PRIVATE KEY" in data:
         remedy = "give the public one, and keep this to yourself"
         raise InvalidSetting("is a private key", where=where, remedy=remedy)
-    try:
+    with suppress(ValueError, TypeError, UnsupportedAlgorithm):
         load_private, load_public = serialization.load_pem_private_key, serialization.load_pem_public_key
         found = load_private(data, password=None) if private else load_public(data)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        found = None
     if not isinstance(found, wanted):
         raise InvalidSetting(f"is not an Ed25519 {kind}", where=where, remedy=remedy)
     return found

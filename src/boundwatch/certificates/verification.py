@@ -47,12 +47,11 @@ class Check:
 
 def body(content: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a file without its version, which must be the one that this release writes."""
-    version = content.get("schema_version")
+    fields = dict(content)
+    version = fields.pop("schema_version", None)
     if version != VERSION or isinstance(version, bool):
         remedy = f"this release reads {VERSION}: use the release that wrote it, or certify again"
         raise SchemaMismatch("is unknown", name="schema_version", value=version, remedy=remedy)
-    fields = dict(content)
-    del fields["schema_version"]
     return fields
 
 
@@ -83,9 +82,8 @@ def check_fields(certificate: Certificate) -> None:
     if certificate.method == "rounds":
         rounds_of(certificate.strata)
     if (trials := certificate.trials) is not None and (certificate.n or 0) > trials.n:
-        raise SchemaMismatch(
-            f"has fewer trials than clusters, n = {certificate.n}", name="trials", value=trials.n
-        )
+        problem = f"has fewer trials than clusters, n = {certificate.n}"
+        raise SchemaMismatch(problem, name="trials", value=trials.n)
     if certificate.lower > certificate.upper:
         problem = f"is above upper = {certificate.upper}"
         raise SchemaMismatch(problem, name="lower", value=certificate.lower)
