@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from reproduction.recorded import THRESHOLDS
 
-from boundwatch.tasks.navigation import THRESHOLDS, TRAINING, World, place_obstacles
+from boundwatch.tasks.navigation import TRAINING, World, place_obstacles
 from boundwatch.tasks.navigation.scene import cost
 
 ENVIRONMENTS = 50_000
@@ -59,12 +60,22 @@ def lateral(flight: np.ndarray, y: float) -> float:
     return float(1000 * np.interp(y, flight[:, 1], flight[:, 0]))
 
 
+def every_rollout(world: World, obstacles: np.ndarray) -> np.ndarray:
+    """Return the clearance of every recording in every environment: (n, primitives, rollouts).
+
+    Where fewer were recorded than of another primitive, the rest is NaN.
+    """
+    counts = world.recordings.counts
+    each = (np.full((len(obstacles), len(counts)), rollout) for rollout in range(max(counts)))
+    return np.stack([world._clearances(obstacles, rollouts) for rollouts in each], axis=2)
+
+
 def acceptance(world: World) -> float:
     """Return the share of candidates that the training distribution accepts."""
     rng = np.random.default_rng(SEED)
     obstacles = place_obstacles(world.scene, ENVIRONMENTS, TRAINING.obstacles, rng)
     rollouts = world.recordings.draw(ENVIRONMENTS, rng)
-    every = world.every_rollout(obstacles)
+    every = every_rollout(world, obstacles)
     best = np.take_along_axis(every, rollouts[:, :, None], axis=2)[:, :, 0].max(axis=1)
     return float(np.mean(best > TRAINING.gap_above))
 
@@ -72,7 +83,7 @@ def acceptance(world: World) -> float:
 def simple_policies(world: World) -> list[dict[str, float]]:
     """Return the costs of policies that need no training, at every threshold."""
     environments = world.draw(TRAINING, ENVIRONMENTS, seed=SEED, images=False)
-    every = world.every_rollout(environments.obstacles)
+    every = every_rollout(world, environments.obstacles)
     rows = []
     for d_thresh in THRESHOLDS:
         drawn, expected = environments.costs(d_thresh), cost(every, d_thresh).mean(axis=2)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from reproduction.recorded import THRESHOLDS
+
 from benchmarks import trained
 from boundwatch import bounds
-from boundwatch.tasks.navigation import THRESHOLDS
 from boundwatch.tasks.navigation.train import Draw, Recipe, Run
 
 HELD_OUT = 50_000

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 import boundwatch as bw
 from benchmarks import trained
+from benchmarks.drone import every_rollout
 from boundwatch.prediction import train_critic
 
 SEED = 11
@@ -61,7 +62,7 @@ def measure_drone() -> dict[str, Any]:
         flown = run.world.draw(task.distribution, DRONE_SCENES, seed=seed)
         logits = logits_of(run.policy, flown.images)
         chosen = logits.argmax(axis=1)
-        every = scenes.cost(run.world.every_rollout(flown.obstacles), run.recipe.d_thresh)
+        every = scenes.cost(every_rollout(run.world, flown.obstacles), run.recipe.d_thresh)
         predictions = {
             "critic": critic(flown.images),
             "twin": np.nanmean(every[np.arange(len(chosen)), chosen], axis=1),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from reproduction.recorded import DIFFICULTIES
 
 import boundwatch as bw
 from benchmarks import trained
@@ -24,7 +25,7 @@ from boundwatch.tasks.navigation import train as training
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.scene import cost
 from boundwatch.tasks.navigation.train import Draw, Recipe, network
-from boundwatch.tasks.navigation.world import DIFFICULTIES, Environments, World, distribution
+from boundwatch.tasks.navigation.world import Environments, World, distribution
 from boundwatch.training import certify, load_policy
 
 COMPONENTS = (

@@ -9,7 +9,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from boundwatch.tasks.navigation.scene import THRESHOLDS
 from reproduction import recorded, style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import LABELS, CertificateName, Certified, bounds_of, certificate_of
@@ -42,7 +41,7 @@ class Settings(Certified):
 
     policy: NavigationPolicy = field(default_factory=NavigationPolicy)
     """How each policy is trained; its threshold is replaced."""
-    thresholds: tuple[float, ...] = THRESHOLDS
+    thresholds: tuple[float, ...] = recorded.THRESHOLDS
     """Clearances, meters, from which a flight costs nothing."""
     settings: tuple[str, ...] = SWEEP
     """The distributions, in order of difficulty."""

@@ -12,11 +12,11 @@ import numpy as np
 
 from boundwatch.tasks.navigation.recordings import Recordings
 from boundwatch.tasks.navigation.train import Recipe, Run, load_run
-from boundwatch.tasks.navigation.world import DIFFICULTIES, World, distribution
+from boundwatch.tasks.navigation.world import World, distribution
 from reproduction import recorded
 from reproduction.artifacts import Array, Artifact, Cache, Policy, load_array, save_array
 
-SWEEP = tuple(f"difficulty:{v:g}" for v in DIFFICULTIES)
+SWEEP = tuple(f"difficulty:{v:g}" for v in recorded.DIFFICULTIES)
 """The paper's 21 settings of difficulty."""
 QUICK_SWEEP = tuple(f"difficulty:{v:g}" for v in (-9.0, -2.0, 0.0, 3.5, 4.1, 9.0))
 SEED = 20

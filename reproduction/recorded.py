@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.tasks.navigation.world import DIFFICULTIES
 
 FOLDER = Path(__file__).parent / "recordings"
 HARDWARE, CURVES, FLIGHTS = "hardware.json", "published-curves.json", "drone-trajectories.npz"
+DIFFICULTIES = (
+    -9.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 3.5, 3.8, 3.9, 4.0, 4.05, 4.1, 4.15, 4.2, 4.25, 4.3,
+    4.4, 9.0,
+)  # fmt: skip
+"""The difficulty sweep of the paper's figures; 0 is as hard as training."""
+THRESHOLDS = (0.1, 0.3, 0.5, 0.75, 1.0)
+"""The paper's five d_thresh, meters."""
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.drone import every_rollout
+from reproduction.recorded import DIFFICULTIES
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation import (
-    DIFFICULTIES,
     NAMED,
     TRAINING,
     Distribution,
@@ -39,7 +40,7 @@ def test_acceptance_is_the_recorded_one(world):
     """0.878 in the published experiment; 20,000 candidates tell it from 0.868 and 0.888 at 4 sigma."""
     rng = np.random.default_rng(0)
     obstacles = place_obstacles(world.scene, 20_000, 9, rng)
-    everyone = world.every_rollout(obstacles)
+    everyone = every_rollout(world, obstacles)
     drawn = world.recordings.draw(20_000, rng)
     best = np.take_along_axis(everyone, drawn[:, :, None], axis=2)[:, :, 0].max(axis=1)
     assert np.mean(best > 0.1) == pytest.approx(0.878, abs=0.01)
@@ -49,7 +50,7 @@ def test_costs_of_simple_policies_are_the_recorded_ones(world):
     """Published: best sampled 0.257, knowing the obstacles but not the rollout 0.277, random 0.81."""
     environments = world.draw(TRAINING, 20_480, seed=0, images=False)
     costs = environments.costs(0.5)
-    expected = np.clip(1 - world.every_rollout(environments.obstacles) / 0.5, 0, 1).mean(axis=2)
+    expected = np.clip(1 - every_rollout(world, environments.obstacles) / 0.5, 0, 1).mean(axis=2)
     aware = np.take_along_axis(costs, expected.argmin(axis=1)[:, None], axis=1)
     assert costs.min(axis=1).mean() == pytest.approx(0.257, abs=0.01)
     assert aware.mean() == pytest.approx(0.277, abs=0.01)
@@ -96,7 +97,7 @@ def test_clearances_are_those_of_the_whole_flights(world):
 def test_cutting_flights_is_exact_for_distant_obstacles_too(world):
     rng = np.random.default_rng(2)
     obstacles = place_obstacles(world.scene, 5000, 1, rng)
-    cut = world.every_rollout(obstacles)
+    cut = every_rollout(world, obstacles)
     for primitive, flights in enumerate(world.recordings.paths):
         for rollout, flight in enumerate(flights.astype(np.float32)):
             whole = clearance(world.scene, flight, obstacles)

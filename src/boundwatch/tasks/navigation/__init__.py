@@ -7,16 +7,8 @@ certifies what it drew, and loads it again. The guide is ``docs/navigation.md``.
 
 from boundwatch.tasks.navigation.drone import DroneSettings, Primitive, Wind, fly
 from boundwatch.tasks.navigation.recordings import Recordings
-from boundwatch.tasks.navigation.scene import (
-    THRESHOLDS,
-    Scene,
-    clearance,
-    cost,
-    depth_images,
-    place_obstacles,
-)
+from boundwatch.tasks.navigation.scene import Scene, clearance, cost, depth_images, place_obstacles
 from boundwatch.tasks.navigation.world import (
-    DIFFICULTIES,
     NAMED,
     TRAINING,
     Distribution,
@@ -26,6 +18,6 @@ from boundwatch.tasks.navigation.world import (
     distribution,
 )
 
-__all__ = ["DIFFICULTIES", "NAMED", "THRESHOLDS", "TRAINING", "Distribution", "DroneSettings", "Environments"]
-__all__ += ["Primitive", "Recordings", "Scene", "Wind", "World", "clearance", "cost", "depth_images"]
-__all__ += ["difficulty", "distribution", "fly", "place_obstacles"]
+__all__ = ["NAMED", "TRAINING", "Distribution", "DroneSettings", "Environments", "Primitive", "Recordings"]
+__all__ += ["Scene", "Wind", "World", "clearance", "cost", "depth_images", "difficulty", "distribution"]
+__all__ += ["fly", "place_obstacles"]

@@ -16,8 +16,6 @@ from boundwatch.errors import InvalidSetting
 
 Floats = NDArray[np.float32]
 
-THRESHOLDS = (0.1, 0.3, 0.5, 0.75, 1.0)
-"""The paper's five d_thresh, meters."""
 CHUNK = 1024  # obstacles times all steps of a flight, in single precision, stay in a core's cache
 
 

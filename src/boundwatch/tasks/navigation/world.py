@@ -34,11 +34,6 @@ BLOCK = 1024
 CANDIDATES = 1280  # a little more than BLOCK / 0.878, the acceptance rate in training: mostly one round does
 HOPELESS = 2000  # rounds without a full block: acceptance below 4e-4
 ALONE = 0x5EED  # numpy pads seeds with zeros, so that 0 would be the same as (0, 0); this tells them apart
-DIFFICULTIES = (
-    -9.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 3.5, 3.8, 3.9, 4.0, 4.05, 4.1, 4.15, 4.2, 4.25, 4.3,
-    4.4, 9.0,
-)  # fmt: skip
-"""The difficulty sweep of the paper's figures; 0 is as hard as training."""
 
 
 @dataclass(frozen=True)
@@ -195,15 +190,6 @@ class World:
     def primitives(self) -> int:
         """How many the policy can choose from."""
         return len(self.recordings.paths)
-
-    def every_rollout(self, obstacles: Floats) -> Floats:
-        """Return the clearance of every recording in every environment: (n, primitives, rollouts).
-
-        Where fewer were recorded than of another primitive, the rest is NaN.
-        """
-        counts = self.recordings.counts
-        each = (np.full((len(obstacles), len(counts)), rollout) for rollout in range(max(counts)))
-        return np.stack([self._clearances(obstacles, rollouts) for rollouts in each], axis=2)
 
     def draw(self, distribution: Distribution, n: int, **options: Any) -> Environments:
         """Draw `n` environments at once, as `stream` does block by block (10 kB each with images)."""
