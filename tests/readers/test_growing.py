@@ -9,15 +9,13 @@ import pytest
 
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingFile, SchemaMismatch
 from boundwatch.readers import GrowingFile, Position, pipe_lines
-from boundwatch.readers import growing as module
-from boundwatch.readers import lines as lines_module
+from boundwatch.readers import lines as module
 from program import LIMIT
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(module, "POLL", 0.001)
-    monkeypatch.setattr(lines_module, "POLL", 0.001)
 
 
 @pytest.fixture
@@ -242,7 +240,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines_module, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(module, "LONGEST_LINE", 1000)
     path = tmp_path / "log.csv"
     path.write_bytes(b"cost\n" + b"0" * 2000)
     with pytest.raises(InvalidCost) as refused:

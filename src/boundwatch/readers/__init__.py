@@ -1,12 +1,11 @@
 """Readers: from a file, a folder or a stream to rows, column by column; one way for all of them.
 
 `table` has what they give and the rules for rows, `text` the parser for everything that comes in lines,
-`growing` and `lines` the lines of files that grow and of pipes; one module for each other format. `opening`
+`lines` the lines of files that grow and of pipes; one module for each other format. `opening`
 finds the bytes and their format, and `reading` puts them together.
 """
 
-from boundwatch.readers.growing import GrowingFile
-from boundwatch.readers.lines import Batch, Position, pipe_lines
+from boundwatch.readers.lines import Batch, GrowingFile, Position, pipe_lines
 from boundwatch.readers.reading import read_costs
 from boundwatch.readers.table import Block, Format, Line, Table
 from boundwatch.readers.text import TextRows

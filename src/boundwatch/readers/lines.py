@@ -1,18 +1,26 @@
-"""Bytes become whole lines, from a pipe or a file, and a position says how far they were counted."""
+"""Bytes become whole lines, from a pipe or a file that grows, each of them once.
+
+A position says how far a file was counted, through renames and rotations.
+"""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
+import re
 import select
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any
+from pathlib import Path
+from typing import IO, Annotated, Any, NoReturn
 
 from msgspec import Meta
 
 from boundwatch._support.schema import convert
+from boundwatch.errors import InvalidSetting, MissingFile, Place
 from boundwatch.readers.table import Line
 from boundwatch.readers.text import LONGEST_LINE, long_line
 
@@ -21,6 +29,10 @@ POLL = 0.1
 CHUNK = 1 << 20
 _Whole = Annotated[int, Meta(ge=0)]
 _EMPTY = hashlib.sha256().hexdigest()
+_EDGE = 4096  # bytes at the beginning and before the place: they change if a file is emptied and refilled
+_PATIENCE = 20  # looks until a name that holds nothing, or less than was counted, is an error
+_ROTATED = re.compile(r"[.\-_~]*(\d[\d.\-_:T]*|bak|old|prev|orig)?(\.(gz|bz2|xz|zst))?")
+_ANEW = "start anew with all of its files, or restore the one that was counted"
 
 
 @dataclass(frozen=True)
@@ -124,3 +136,258 @@ def pipe_lines(handle: int, source: str, *, follow: bool = False) -> Iterator[Ba
                 return
             yield Batch(start=splitter.at)
             time.sleep(POLL)
+
+
+class GrowingFile:
+    """Batches of whole lines of a file, or of a named pipe, from the position where they were last counted.
+
+    The open file is read to its end, then the new one under its name. If that one begins with what was
+    counted, it is the same file written anew (by an editor, or rsync), and goes on after it; if not, and the
+    old one still has a name, it was rotated. Anything else is refused: lines would be lost or counted twice.
+
+    `follow` waits for more. While nothing comes, empty batches do, so that whoever iterates can stop or do
+    something else. A last line without newline is then left for later; else it is yielded as torn.
+
+    Guarantee: no line is yielded twice or skipped as long as files are only appended to, renamed, or replaced
+    by ones that begin with what was there; what contradicts that within the first and last 4 KiB that were
+    counted is refused.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], position: Position | None = None, *, follow: bool
+    ) -> None:
+        self.path, self.follow = Path(path), follow
+        self.known = position or Position()
+        self._opened: list[IO[bytes]] = []
+        self._file: IO[bytes]
+        self._lines: LineSplitter
+        self._edges = (b"", b"")
+        self._rest, self._told, self._away = b"", 0, 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        try:
+            for _ in range(_PATIENCE if self.known.inode else 0):  # it may just be rotated
+                if self.path.exists():
+                    break
+                time.sleep(POLL)
+            if self.path.is_fifo():
+                # Open until the end, or what a sender writes between two others would be lost.
+                yield from pipe_lines(self._open().fileno(), str(self.path), follow=self.follow)
+                return
+            yield from self._resume()
+            yield from self._go_on()
+        except FileNotFoundError as error:
+            raise MissingFile("no such file", where=Place(str(self.path)), remedy="check the path") from error
+        except OSError as error:
+            self._refuse(f"cannot be read ({error.strerror})", "check the path")
+        finally:
+            for file in self._opened:
+                file.close()
+
+    def _go_on(self) -> Iterator[Batch]:
+        while True:
+            yield from self._read()
+            replaced = self._replaced()
+            if replaced is not None:
+                yield from self._read()  # what was written before the name changed
+                yield from self._turn_to(replaced)
+            elif not self.follow:
+                yield from self._lines.finish()
+                return
+            else:
+                yield Batch(start=self._lines.at, note=self._waits_for())
+                time.sleep(POLL)
+
+    def _refuse(self, problem: str, remedy: str = _ANEW) -> NoReturn:
+        raise InvalidSetting(problem, where=Place(str(self.path)), remedy=remedy)
+
+    # Reading the open file.
+
+    def _open(self, path: Path | None = None) -> IO[bytes]:
+        self._opened.append((path or self.path).open("rb", buffering=0))
+        return self._opened[-1]
+
+    def _begin(self, file: IO[bytes], at: Position, digest: Any = None) -> None:
+        for other in self._opened:
+            if other is not file:
+                other.close()
+        self._opened = [file]
+        device, inode = _identity(os.fstat(file.fileno()))
+        self._file = file
+        self._lines = LineSplitter(str(self.path), replace(at, device=device, inode=inode), digest)
+        self._edges = self._look(at.offset)
+
+    def _look(self, end: int) -> tuple[bytes, bytes]:
+        """Return the bytes at the beginning, and those before the place that was read."""
+        self._file.seek(0)
+        head = self._file.read(min(_EDGE, end))
+        self._file.seek(max(0, end - _EDGE))
+        return head, self._file.read(min(_EDGE, end))
+
+    def _read(self) -> Iterator[Batch]:
+        """Yield what the open file holds up to its end."""
+        while True:
+            end = self._lines.at.offset + len(self._lines.rest)
+            size = os.fstat(self._file.fileno()).st_size
+            if size == 0 and end and not self._lines.rest:
+                self._begin(self._file, Position())
+                yield Batch(note="the file was emptied after all of it was counted; going on from its start")
+                continue
+            if size == end and not end:
+                return
+            self._file.seek(end)
+            chunk = self._file.read(CHUNK)
+            if size < end or self._look(end) != self._edges:
+                self._refuse(
+                    f"became shorter or was overwritten after line {self._lines.at.lines} was counted",
+                    f"rotate by renaming; {_ANEW}",
+                )
+            if not chunk:
+                return
+            batch = self._lines.feed(chunk)
+            self._edges = self._look(end + len(chunk))
+            if batch.lines:
+                yield batch
+
+    def _waits_for(self) -> str:
+        """Say once, when it stays so, that a line has no newline, or that nothing is under the name."""
+        rest, number = self._lines.rest, self._lines.at.lines + 1
+        resting, self._rest = bool(rest) and rest == self._rest, rest
+        self._away = 0 if self.path.exists() else self._away + 1
+        if resting and number != self._told:
+            self._told = number
+            return f"line {number} has no newline yet; it is counted once it has one"
+        return "the file was renamed, and its name is still free; waiting" if self._away == _PATIENCE else ""
+
+    # Turning to the next file.
+
+    def _replaced(self) -> os.stat_result | None:
+        """Return what is under the name if that is another file with something in it."""
+        for _ in range(_PATIENCE):
+            state = os.fstat(self._file.fileno())
+            try:
+                named = self.path.stat()
+            except FileNotFoundError:
+                named = None
+            if named is not None and _identity(named) == _identity(state):
+                return None
+            if state.st_nlink > 0:  # renamed: its writer may still use it until there is another one
+                return named if named is not None and named.st_size else None
+            if named is not None and named.st_size >= self._lines.at.offset > 0:
+                return named
+            if named is None and not self.follow:
+                return None
+            time.sleep(POLL)
+        how = "deleted" if named is None else "replaced by a shorter file"
+        return self._refuse(f"was {how} after line {self._lines.at.lines} was counted")
+
+    def _turn_to(self, named: os.stat_result) -> Iterator[Batch]:
+        file, at = self._open(), self._lines.at
+        if digest := _same_beginning(file, at):
+            self._begin(file, at, digest)  # the file was written anew
+            return
+        old = os.fstat(self._file.fileno())
+        if old.st_nlink == 0:
+            self._refuse(f"was replaced by a file that does not begin with the {at.lines} lines counted")
+        self._refuse_between(old, named, at)
+        yield from self._lines.finish()
+        self._begin(file, Position())
+
+    def _refuse_between(self, old: os.stat_result, named: os.stat_result, at: Position) -> None:
+        """Refuse files that were rotated after the open one and before the one under the name."""
+        between = []
+        for other in self._siblings():
+            state = other.stat()
+            later = state.st_mtime_ns >= old.st_mtime_ns and _identity(state) not in map(
+                _identity, (old, named)
+            )
+            if later and state.st_size and _ROTATED.fullmatch(other.name.removeprefix(self.path.name)):
+                between += [] if _begins_with(other, at) else [other.name]
+        if between:
+            self._refuse(f"was rotated more than once, and these were not counted: {', '.join(between)}")
+
+    def _siblings(self) -> list[Path]:
+        """Return the files beside this one whose names begin like its own."""
+        own, begins = self.path.name, (self.path.name, f"{self.path.stem}-")
+        beside = [each for each in self.path.parent.iterdir() if each.name != own and each.is_file()]
+        return sorted(each for each in beside if each.name.startswith(begins))
+
+    # Going on after a restart.
+
+    def _resume(self) -> Iterator[Batch]:
+        """Open the file that was being counted; yield what is left of one that was rotated since."""
+        file, known = self._open(), self.known
+        named = os.fstat(file.fileno())
+        digest = _same_beginning(file, known)
+        renamed = [] if digest and _identity(named) == known.identity else self._counted()
+        very = bool(renamed) and _identity(renamed[0].stat()) == known.identity
+        if (digest and not renamed) or not (known.offset or very):
+            self._begin(file, known if known.offset else Position(), digest)
+            return
+        listed = ", ".join(other.name for other in renamed)
+        if len(renamed) != 1:
+            found = f"several files do: {listed}" if renamed else "no file beside it does, either"
+            self._refuse(f"does not begin with the {known.lines} lines that were counted, and {found}")
+        if digest and known.offset and _begins_with_all_of(file, renamed[0]):
+            self._refuse(f"and {listed} both begin with the {known.lines} lines that were counted")
+        if very:
+            old = self._open(renamed[0])
+            self._begin(old, known, _same_beginning(old, known))  # its writer may still add to it
+            return
+        self._refuse_between(renamed[0].stat(), named, known)
+        with renamed[0].open("rb") as raw:
+            rest = _unpacked(raw)
+            splitter = LineSplitter(str(renamed[0]), known, _same_beginning(rest, known))
+            while chunk := rest.read(CHUNK):  # it is where the beginning ends
+                if (batch := splitter.feed(chunk)).lines:
+                    yield batch
+            yield from splitter.finish()
+        self._begin(file, Position())
+
+    def _counted(self) -> list[Path]:
+        """Return the files beside this one that begin with what was counted; the very one if it is there."""
+        found: dict[tuple[int, int], Path] = {}
+        for other in self._siblings():
+            if _begins_with(other, self.known):
+                found.setdefault(_identity(other.stat()), other)
+        return [found[self.known.identity]] if self.known.identity in found else list(found.values())
+
+
+def _identity(state: os.stat_result) -> tuple[int, int]:
+    return state.st_dev, state.st_ino
+
+
+def _unpacked(file: IO[bytes]) -> IO[bytes]:
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    return gzip.GzipFile(fileobj=file) if packed else file  # type: ignore[return-value]
+
+
+def _same_beginning(file: IO[bytes], known: Position) -> Any:
+    """Return the digest of what was counted, as hashlib keeps it; None if the file begins otherwise."""
+    digest, left = hashlib.sha256(), known.offset
+    try:
+        file.seek(0)
+        while left and (chunk := file.read(min(left, CHUNK))):
+            digest.update(chunk)
+            left -= len(chunk)
+    except (OSError, EOFError, zlib.error):  # a sibling that only looks like gzip
+        return None
+    return digest if left == 0 and digest.hexdigest() == known.digest else None
+
+
+def _begins_with(path: Path, known: Position) -> bool:
+    """Return whether a file begins with what was counted."""
+    with path.open("rb") as file:
+        return _same_beginning(_unpacked(file), known) is not None
+
+
+def _begins_with_all_of(file: IO[bytes], other: Path) -> bool:
+    """Return whether a file begins with all that another one holds."""
+    file.seek(0)
+    with other.open("rb") as raw:
+        content = _unpacked(raw)
+        while chunk := content.read(CHUNK):
+            if file.read(len(chunk)) != chunk:
+                return False
+    return True

@@ -20,8 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from boundwatch.errors import InvalidSetting, Place
-from boundwatch.readers.growing import GrowingFile
-from boundwatch.readers.lines import POLL, Batch, LineSplitter, Position, pipe_lines
+from boundwatch.readers.lines import POLL, Batch, GrowingFile, LineSplitter, Position, pipe_lines
 
 TORN = b" <cut off>"
 """What is kept at the end of a line that its sender did not finish, for people to see and replace."""
