@@ -121,6 +121,12 @@ class Declared:
         certified = "" if self.certified is None else normal(self.certified.column or "")
         return self.measure is not None or not known.isdisjoint([*DEFAULTS, *filter(None, [certified])])
 
+    def find(
+        self, names: Sequence[str], says: Said | None = None
+    ) -> tuple[Measure, dict[str, str], dict[str, Question]]:
+        """Return how costs are read, where the columns of the design are, and what is asked about others."""
+        return self.resolve(names, says), self.locate(names), self.questions(names)
+
     def locate(self, names: Sequence[str]) -> dict[str, str]:
         """Return the name in the file of every column of the design, by its name as declared."""
         found: dict[str, str] = {}

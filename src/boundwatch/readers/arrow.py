@@ -29,7 +29,7 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
     except ImportError:
         return None
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    wanted, numbering = [*rows.wanted, *rows.asked], list(rows.numbering or ())
+    wanted, numbering = [*rows.wanted, *rows.questions], list(rows.numbering or ())
     kinds = {str(rows.names.index(name)): pyarrow.string() for name in (*wanted, *numbering)}
     if rows.notation.decimal and not rows.notation.words:  # else it is looked for, in this column alone
         kinds[str(rows.names.index(wanted[0]))] = pyarrow.float64()

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidSetting, MissingExtra, Place
-from boundwatch.readers.table import MOST_ABOVE, Row, Rows, Table, by_rows, empty
+from boundwatch.readers.table import MOST_ABOVE, Row, Rows, Table, empty, in_parts
 
 _MOST_COLUMNS = 1024  # a cell far to the right makes every row as wide
 _LOOKED_AT = 4 * MOST_ABOVE  # rows of each sheet, to find the one that has the columns
@@ -43,7 +43,7 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
                 values[place] = next((cell.value for each in formulas for cell in each), None)
             yield row, values
 
-    return by_rows("xlsx", rows, filled(), careful=True)
+    return rows.table("xlsx", map(rows.take, in_parts(filled())))
 
 
 def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> str:

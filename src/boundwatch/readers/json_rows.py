@@ -8,7 +8,7 @@ from typing import Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers.table import Row, Rows, Table, by_rows, empty
+from boundwatch.readers.table import Row, Rows, Table, empty, in_parts
 
 _ONE = "write one object per line, one per episode, or an array of them"
 _DEEPEST = 32
@@ -60,7 +60,7 @@ def read_array(data: bytes, source: str, declared: Declared) -> Table:
             content = element if names or isinstance(element, dict) else {"1": element}
             yield number, _cells(_flat(content, table.place(number)), table, number)
 
-    return by_rows("json", table, cells())
+    return table.table("json", map(table.keep, in_parts(cells())))
 
 
 def document(data: bytes, source: str, *, unique: bool = False) -> Any:

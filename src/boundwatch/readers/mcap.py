@@ -9,7 +9,7 @@ from typing import IO, Any
 from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import DEFAULTS, Declared, short
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, MissingExtra, Place
-from boundwatch.readers.table import Row, Rows, Table, by_rows, damaged
+from boundwatch.readers.table import Row, Rows, Table, damaged, in_parts
 
 _NEEDS = "publish the cost on a topic of JSON objects or ROS 2 messages"
 
@@ -35,13 +35,13 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
     def messages() -> Iterator[Row]:
         number = 0
         for number, cells in enumerate(_messages(file, topic, source), start=1):
-            if missing := [name for name in (*rows.wanted, *rows.asked) if name not in cells]:
+            if missing := [name for name in (*rows.wanted, *rows.questions) if name not in cells]:
                 where = rows.place(number, missing[0])
                 raise InvalidCost("is missing", where=where, remedy="every message needs it")
             yield number, list(map(cells.get, names))
         table.notes.append(f"topic {topic}, {number} messages")
 
-    table = by_rows("mcap", rows, messages())
+    table = rows.table("mcap", map(rows.keep, in_parts(messages())))
     return table
 
 

@@ -166,9 +166,10 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
             if value is not None and table.file_format != owner:
                 remedy = f"leave it out: this is {table.file_format}"
                 raise InvalidSetting(f"goes with {owner}", name=name, value=value, remedy=remedy)
-        own = table.strata if "strata" in declared.answers else None
-        if own is not None and declared.design.strata is None and own in declared.questions(table.names):
-            # The tasks that the format names itself, where they are asked for.
+        own = table.strata if "strata" in declared.answers and declared.design.strata is None else None
+        if own in table.questions:  # the tasks that the format names itself, where they are asked for
+            table.located[own] = own
+            del table.questions[own]
             declared = dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
         episodes = _episodes(table, declared, binary, judged=bool(known))
     return episodes if certificate is None else compared(episodes, certificate, allow_own=allow_own)
@@ -209,14 +210,12 @@ def _table(
         return sb3.read_evaluations(file, source, declared, evaluation)
     if found in _DOCUMENTS:
         return _DOCUMENTS[found](whole(file, source), source, declared)
-    return (
-        _FILES[found](file, source, declared) if found in _FILES else TextRows(declared, source).table(file)
-    )
+    return _FILES[found](file, source, declared) if found in _FILES else TextRows(declared, source).read(file)
 
 
 def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: bool) -> Episodes:
     """Take all blocks: an episode is a row, or several rows that are its steps."""
-    design, located = declared.design, declared.locate(table.names)
+    design, located = declared.design, table.located
     roles = {role: located[column] for role in _ROLES if (column := getattr(design, role)) is not None}
     roles |= {f"pair {place}": located[column] for place, column in enumerate(design.pair_by)}
     if (episode := design.episode or table.episode) is not None:
@@ -225,7 +224,7 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
     values, numbers, unit = [np.empty(0)], list[Sequence[int]](), "row"
     keys: dict[str, Any] = {role: [] for role in roles}
     others, labels = Counter[str](), dict[str, list[str]]()
-    for block in _kept(table, declared, located):
+    for block in _kept(table, declared):
         found = block.costs(table.measure, table.notation, binary=bool(binary), scaled=episode is None)
         values.append(found.costs)
         numbers.append(block.numbers)
@@ -273,9 +272,9 @@ def _joined_ranges(numbers: Sequence[Sequence[int]]) -> Sequence[int]:
     return whole if len(whole) == sum(map(len, numbers)) else list(chain.from_iterable(numbers))
 
 
-def _kept(table: Table, declared: Declared, located: Mapping[str, str]) -> Iterator[Block]:
+def _kept(table: Table, declared: Declared) -> Iterator[Block]:
     """Yield the rows to read; refuse too many, and a second value of a column that is asked about."""
-    design, questions, rows = declared.design, declared.questions(table.names), 0
+    design, located, questions, rows = declared.design, table.located, table.questions, 0
     known: dict[str, dict[str, str]] = {column: {} for column in questions}
     apart = [located[column] for column in (design.policy, design.by) if column is not None]
     where = {located[column]: value for column, value in design.where.items()}

@@ -13,7 +13,7 @@ import numpy as np
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import Cells as Cells
 from boundwatch.episodes.cells import Converted, Notation, convert, normal, number, outcome
-from boundwatch.episodes.declared import Declared, Said
+from boundwatch.episodes.declared import Declared, Question, Said
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.errors import InvalidCost, Place
 
@@ -134,8 +134,9 @@ class Table:
 
     source: str  # what people call it: a path, or standard input
     file_format: Format
-    names: tuple[str, ...]  # all its columns; none for a list of values
     measure: Measure
+    located: dict[str, str]  # the names in the file of the columns of the design, by those declared
+    questions: dict[str, Question]  # what is asked about other columns
     blocks: Iterator[Block]
     episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
     strata: str | None = None  # the column of the tasks, where the format runs a fixed set of them
@@ -159,8 +160,8 @@ def by_columns(
     `says` has the columns in which a log keeps its outcomes: the first of them that it has is read.
     """
     own: list[Said] = [(kind, column) for column, kind in (says or {}).items() if column in names]
-    measure = declared.resolve(names, own[0] if own else None)
-    wanted = [*measure.columns, *declared.locate(names).values(), *declared.questions(names)]
+    measure, located, questions = declared.find(names, own[0] if own else None)
+    wanted = [*measure.columns, *located.values(), *questions]
 
     def blocks() -> Iterator[Block]:
         number = 0 if unit == "frame" else 1
@@ -169,7 +170,7 @@ def by_columns(
             yield Block(source, unit, range(number, number + rows), cells)
             number += rows
 
-    return Table(source, file_format, tuple(names), measure, blocks())
+    return Table(source, file_format, measure, located, questions, blocks())
 
 
 def of_log(
@@ -184,18 +185,11 @@ def of_log(
     return by_columns(source, file_format, names, declared, lambda _: [columns], says=says, unit="episode")
 
 
-def by_rows(file_format: Format, rows: Rows, cells: Iterable[Row], *, careful: bool = False) -> Table:
-    """Return the table of rows, so many at a time; `careful` looks at each of them."""
-
-    def blocks() -> Iterator[Block]:
-        coming, take = iter(cells), rows.take if careful else rows.keep
-        while some := list(islice(coming, ROWS)):
-            if (block := take(some)) is not None:
-                yield block
-        table.notes += rows.notes
-
-    table = Table(rows.source, file_format, rows.listed, rows.measure, blocks())
-    return table
+def in_parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield rows so many at a time."""
+    coming = iter(rows)
+    while some := list(islice(coming, ROWS)):
+        yield some
 
 
 def empty(source: str) -> InvalidCost:
@@ -243,11 +237,10 @@ class Rows:
     def open(self, names: Sequence[str], *, named: bool = True) -> None:
         """Say which columns there are."""
         self.names, self.named = tuple(names), named
-        self.listed = () if self.names == ("1",) and not named else self.names  # as people call them
-        self.measure = self.declared.resolve(self.listed, self.says)
-        located = self.declared.locate(self.names).values()
-        self.asked = list(self.declared.questions(self.names))
-        self.wanted = list(dict.fromkeys([*self.measure.columns, *located]))  # what every row must have
+        listed = () if self.names == ("1",) and not named else self.names  # a list has no names
+        self.measure, self.located, self.questions = self.declared.find(listed, self.says)
+        # What every row must have.
+        self.wanted = list(dict.fromkeys([*self.measure.columns, *self.located.values()]))
         self._places = {name: self.names.index(name) for name in self.wanted}
         self._header = list(map(str.strip, self.names))
         if self.numbering is None:
@@ -303,6 +296,17 @@ class Rows:
         self.open(self.widest)
         raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
 
+    def table(self, file_format: Format, blocks: Iterable[Block | None]) -> Table:
+        """Return the table of these blocks, with notes at their end."""
+
+        def to_the_end() -> Iterator[Block]:
+            yield from filter(None, blocks)
+            table.notes += self.notes
+
+        table = Table(self.source, file_format, self.measure, self.located, self.questions, to_the_end())
+        table.notation = self.notation
+        return table
+
     def take(self, rows: Sequence[Row]) -> Block | None:
         """Return the block of some rows; None if none of them is an episode's."""
         return self.keep([row for row in rows if self._is_row(*row)])
@@ -319,7 +323,7 @@ class Rows:
             if self._is_numbering(name, numbers, cells):
                 labels[name] = cells
         columns: dict[str, Cells] = {n: [cells[at] for _, cells in kept] for n, at in self._places.items()}
-        for name in self.asked:  # a short row may lack it
+        for name in self.questions:  # a short row may lack it
             index = self.names.index(name)
             columns[name] = [cells[index] if index < len(cells) else None for _, cells in kept]
         self.counted += len(kept)

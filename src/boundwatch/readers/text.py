@@ -7,6 +7,7 @@ import copy
 import csv
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import IO, Any
 
 from boundwatch.episodes.cells import Notation
@@ -62,23 +63,12 @@ class TextRows(Rows):
         """What was done to read the lines so far."""
         return [*super().notes, *(["read as Windows-1252"] if self.windows else [])]
 
-    def table(self, file: IO[bytes]) -> Table:
+    def read(self, file: IO[bytes]) -> Table:
         """Return the table of a whole file."""
         blocks = self._blocks(file)
-        first = next(blocks, None)
-        if first is None:
+        if (first := next(blocks, None)) is None:
             raise empty(self.source)
-        table = Table(
-            self.source, self.file_format, self.listed, self.measure, iter(()), notation=self.notation
-        )
-
-        def to_the_end() -> Iterator[Block]:
-            yield first
-            yield from blocks
-            table.notes += self.notes
-
-        table.blocks = to_the_end()
-        return table
+        return self.table(self.file_format, chain([first], blocks))
 
     def _blocks(self, file: IO[bytes]) -> Iterator[Block]:
         size = _FIRST
@@ -99,8 +89,7 @@ class TextRows(Rows):
         lines = data.removesuffix(b"\n").split(b"\n")
         for begin in range(0, len(lines), _AT_ONCE):
             part = enumerate(lines[begin : begin + _AT_ONCE], start=self.lines + 1)
-            if (block := self.take_lines([Line(*line) for line in part])) is not None:
-                yield block
+            yield from filter(None, [self.take_lines([Line(*line) for line in part])])
 
     def take_lines(self, lines: Sequence[Line]) -> Block | None:
         """Return the rows that are whole with these lines; None if there is none."""

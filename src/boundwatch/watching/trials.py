@@ -79,8 +79,7 @@ class Column:
         block, where, rows = self.rows.take_lines(lines), self.declared.design.where, self.rows.rows
         if block is None or rows is None or not where:
             return block
-        at = self.declared.locate(rows.names)
-        kept = block.where({at[name]: value for name, value in where.items()})
+        kept = block.where({rows.located[name]: value for name, value in where.items()})
         return kept if len(kept) else None
 
 
@@ -191,8 +190,7 @@ class TrialReader:
         if any(len(each) != len(block.numbers) for each in costs):
             raise InvalidCost("lacks a cell of one metric", where=self._at(block.numbers[0]))
         rows = self._first.rows.rows
-        asked = {} if rows is None else self._first.declared.questions(rows.names)
-        at = self._first.declared.locate(() if rows is None else rows.names)
+        at, asked = ({}, {}) if rows is None else (rows.located, rows.questions)
         if not at and not asked:  # the usual case
             whose = tuple(self.columns)
             return [Trial(row[0], row[1:], whose) for row in zip(block.numbers, *costs, strict=True)]
