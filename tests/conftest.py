@@ -7,7 +7,9 @@ import io
 import os
 import shutil
 import site
+import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +23,8 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM
 # Hundreds of processes import the package; each would compile it anew where bytecode is not kept.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+CHROMIUM = Path("/usr/bin/chromium")
 
 # A disk may take a tenth of a second to confirm a write, and tests write thousands of files; memory takes
 # none. What they show is that files outlive processes, not machines.
@@ -112,6 +116,33 @@ def with_policies(trained_drone, trained_arm):
         return output
 
     return put
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Return Debian's Chromium, by Playwright."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"no {CHROMIUM}")
+    from playwright.sync_api import sync_playwright
+
+    switches = ["no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking"]
+    switches += ["disable-component-update", "disable-sync", "host-resolver-rules=MAP *.test 127.0.0.1"]
+    with sync_playwright() as playwright:
+        arguments = [f"--{switch}" for switch in switches]
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """Return the source of axe-core, from npm."""
+    if shutil.which("npm") is None:
+        pytest.skip("no npm to fetch axe-core with")
+    folder = tmp_path_factory.mktemp("axe")
+    subprocess.run(["npm", "pack", "--silent", "axe-core@4"], cwd=folder, check=True, capture_output=True)
+    with tarfile.open(next(folder.glob("axe-core-*.tgz"))) as archive:
+        return archive.extractfile("package/axe.min.js").read().decode()
 
 
 class Result(NamedTuple):

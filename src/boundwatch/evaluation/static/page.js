@@ -31,6 +31,7 @@
   let choosing = false;
   let settled = 0;
   let shown = "";
+  let listed = "[]";
 
   // ---- what is to be run: what the server said, less what was recorded here since
   function due() {
@@ -136,7 +137,8 @@
     show();
   }
 
-  const say = (text) => { $("said").textContent = text; };
+  const write = (place, text) => { if (place.textContent !== text) place.textContent = text; }; // else it is read out again
+  const say = (text) => write($("said"), text);
 
   // ---- what is shown
   function show() {
@@ -178,7 +180,7 @@
     if (n) parts.push(`${n} ${n === 1 ? "outcome waits" : "outcomes wait"}`);
     if (others) parts.push(`${others} of another evaluation`);
     if (!keeps) parts.push("this browser keeps nothing: do not close this page");
-    $("connection").textContent = parts.filter(Boolean).join(" · ") || "Connecting";
+    write($("connection"), parts.filter(Boolean).join(" · ") || "Connecting");
     $("connection").className = connected === false || n ? "away" : "";
     $("station").hidden = view === "choose" || !load("station");
     $("station").textContent = `Station ${load("station")}`;
@@ -192,6 +194,9 @@
     const undoable = state?.station === load("station") ? state?.undo : null;
     $("undo").textContent = undoable ? `Undo trial ${undoable}` : "Undo";
     $("undo").disabled = !undoable || !connected || n > 0;
+    const list = JSON.stringify(refused());
+    if (list === listed) return;
+    listed = list;
     $("refused").replaceChildren(...refused().map((item) => {
       const entry = document.createElement("li");
       entry.textContent = `Trial ${item.trial} (${word(item)}) was not taken: ${item.why}`;
@@ -309,7 +314,7 @@
     discarded.textContent = `Discarded: it was finished, but is not valid. It ${counts("discarded")}.`;
     const kind = () => $("kinds").querySelector(":checked").value;
     const reasons = ["robot fault", "scene disturbed", "my mistake"];
-    whyNot(`Abort trial ${due()[0].number}`, "It stays in the log and in the report.", true, reasons, "Abort", (reason) => record({ [kind()]: reason }));
+    whyNot(`Abort or discard trial ${due()[0].number}`, "It stays in the log and in the report.", true, reasons, "Record", (reason) => record({ [kind()]: reason }));
   });
   on("undo", "click", () => {
     const trial = state.undo;

@@ -1,0 +1,338 @@
+"""The trial sheet on the screen of a phone, in a real browser: run with ``-m browser``.
+
+``BOUNDWATCH_SCREENSHOTS`` names a folder for pictures of every view.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+
+from boundwatch import Evaluation, Protocol
+from boundwatch.evaluation import page as sheet
+from network import wait_until
+
+pytestmark = pytest.mark.browser
+NAMES = ["act-7f3a", "diffusion-99c1"]
+PHONE = {"width": 390, "height": 844}
+SETTLE = 900  # milliseconds in which a second tap is not taken
+TOKENS = ["first-token-of-two", "other-token-of-two"]
+LARGE_ENOUGH = """() => [...document.querySelectorAll("button, input, .toggle")].filter((each) => {
+  if (each.closest(".toggle") && !each.matches(".toggle")) return false;  // its label is touched
+  const { width, height } = each.getBoundingClientRect();
+  return each.checkVisibility() && (width < 64 || height < 64);
+}).map((each) => each.outerHTML)"""
+
+
+@contextmanager
+def serving(evaluation, token=None, port=0):
+    """Serve a page from a thread, and yield its port; what holds a connection is cut at the end."""
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        config = uvicorn.Config(
+            sheet.application(evaluation, token), log_level="error", timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            wait_until(lambda: server.started)
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def begin(path=None, **settings):
+    given = {"question": "compare", "policies": NAMES, "tasks": ["mug", "bowl"], "most_rounds": 20, "seed": 3}
+    return Evaluation.start(path, Protocol(**given | {"scenes": 4} | settings))
+
+
+class Screen:
+    """A phone: its page, and what an operator does and sees."""
+
+    def __init__(self, browser, url, axe=None, scheme="light", name="phone"):
+        self.context = browser.new_context(
+            viewport=PHONE, color_scheme=scheme, has_touch=True, is_mobile=True, reduced_motion="reduce"
+        )
+        self.page = self.context.new_page()
+        self.problems, self.axe, self.name, self.shots = [], axe, f"{name}-{scheme}", 0
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("console", lambda message: self.problems.append(message.text))
+        self.page.goto(url)
+
+    def look(self, what):
+        """Check what is on the screen: it fits, can be touched, is accessible and names no policy."""
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], what
+        assert self.page.evaluate(LARGE_ENOUGH) == [], what
+        assert not any(name in self.page.content() for name in NAMES), what
+        if self.axe:
+            self.page.evaluate(self.axe)
+            found = self.page.evaluate("axe.run().then(result => result.violations)")
+            assert [each for each in found if each["impact"] in ("serious", "critical")] == [], what
+        if folder := os.environ.get("BOUNDWATCH_SCREENSHOTS"):
+            self.shots += 1
+            self.page.screenshot(path=f"{folder}/sheet-{self.name}-{self.shots:02}-{what}.png")
+
+    def choose(self, station):
+        self.page.get_by_label("Name of the station").fill(station)
+        self.tap("Begin")
+        self.page.wait_for_selector("#trial:not([hidden])")
+
+    def tap(self, name):
+        self.page.get_by_role("button", name=name, exact=True).tap()
+
+    def outcome(self, name):
+        """Record an outcome, and wait until the next may be."""
+        self.tap(name)
+        self.page.wait_for_timeout(SETTLE)
+
+    def explain(self, button, reason, confirm):
+        self.tap(button)
+        self.page.get_by_label("Reason, for the report").fill(reason)
+        self.page.get_by_role("dialog").get_by_role("button", name=confirm, exact=True).tap()
+        self.page.wait_for_timeout(SETTLE)
+
+    @property
+    def title(self):
+        return " ".join(self.page.locator("section:not([hidden]) h1").text_content().split())
+
+    @property
+    def said(self):
+        return self.page.locator("#said").inner_text()
+
+    @property
+    def connection(self):
+        return self.page.locator("#connection").inner_text()
+
+    def close(self):
+        problems = [each for each in self.problems if "Failed to load resource" not in each]
+        assert problems == []
+        self.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_whole_evaluation_on_a_phone(browser, axe, scheme):
+    evaluation = begin()
+    better = evaluation.replay().schedule.letters(1)[NAMES[1]]
+    with serving(evaluation) as port:
+        phone = Screen(browser, f"http://localhost:{port}", axe, scheme, "success")
+        phone.page.wait_for_selector("text=Which station is this?")
+        phone.look("station")
+        phone.choose("left")
+        trial = evaluation.next("left")
+        assert phone.title == str(trial)
+        assert re.fullmatch(r"Trial 1 of at most 80: policy [AB], task \w+, scene \d", phone.title)
+        phone.look("first")
+        phone.outcome("Success")
+        assert phone.said == "Trial 1: success. Kept."
+        assert phone.page.evaluate("document.activeElement.tagName") == "H1"  # a screen reader reads it
+        phone.tap("Undo trial 1")
+        phone.look("undo")
+        phone.page.get_by_role("button", name="wrong button").tap()
+        phone.tap("Undo")
+        phone.page.wait_for_selector("#said:has-text('taken back')")
+        assert phone.title == str(trial)
+        phone.page.wait_for_timeout(SETTLE)
+        phone.page.get_by_label("Note (optional)").fill("the gripper squeaks")
+        phone.outcome("Failure")
+        phone.tap("Abort trial")
+        phone.look("abort")
+        phone.page.keyboard.press("Escape")
+        phone.explain("Abort trial", "the camera froze", "Record")
+        assert phone.title.startswith("Trial 3 of")
+
+        phone.context.set_offline(True)
+        phone.outcome("Success")
+        phone.look("offline")
+        assert phone.connection == "No network · 1 outcome waits"
+        assert phone.said == "Trial 3: success. Waits on this phone."
+        assert phone.title.startswith("Trial 4 of")  # the rest of the pair was handed out
+        phone.outcome("Failure")
+        assert phone.title == "Wait for the network"
+        phone.look("wait")
+        assert evaluation.status["trials"] == 2
+        phone.page.reload()  # from the service worker; what Chromium lets through meanwhile counts once, too
+        phone.page.wait_for_selector("text=Wait for the network")
+        phone.context.set_offline(False)
+        phone.page.wait_for_selector("text=Trial 5 of")
+        assert (evaluation.status["trials"], phone.connection) == (4, "Connected")
+        assert [len(evaluation.replay().attempts[number]) for number in (1, 2, 3, 4)] == [2, 1, 1, 1]
+
+        phone.page.wait_for_timeout(SETTLE)
+        while "Decided" not in phone.title:
+            phone.outcome("Success" if f"policy {better}," in phone.title else "Failure")
+        phone.look("decided")
+        assert phone.page.locator("button:visible").all_inner_texts() == ["Station left"]
+        phone.close()
+    assert evaluation.status["state"] == "answered"
+    said = "\n".join(evaluation.verify())
+    for part in ("trial 1 was taken back: wrong button", "trial 2 was aborted", "the gripper squeaks"):
+        assert part in said
+    costs = [outcome.cost for *_, outcome in evaluation.replay().recorded]
+    assert costs[:4] == [1, 1, 0, 1]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_scores_and_rubrics(browser, axe, scheme):
+    few = begin(measure="score", score_range=(0, 5), discarded="repeat")
+    with serving(few) as port:
+        phone = Screen(browser, f"http://localhost:{port}", axe, scheme, "score")
+        phone.choose("1")
+        phone.outcome("Record the score")  # nothing was chosen
+        assert few.status["trials"] == 0
+        phone.tap("4")
+        phone.look("keys")
+        phone.outcome("Record the score")
+        phone.page.get_by_label("Score, from 0 to 5").fill("2.5")
+        phone.outcome("Record the score")
+        phone.page.get_by_label("Score, from 0 to 5").fill("7")  # the browser says why not
+        phone.outcome("Record the score")
+        phone.tap("Abort trial")
+        phone.page.get_by_text("Discarded: it was finished").tap()
+        phone.tap("scene disturbed")
+        phone.look("discard")
+        phone.tap("Record")
+        phone.page.wait_for_selector("#said:has-text('discarded')")
+        assert phone.title.startswith("Trial 3 of")  # to be run again
+        phone.page.wait_for_timeout(SETTLE)
+        phone.tap("0")
+        phone.outcome("Record the score")
+        phone.close()
+    assert [outcome.cost for *_, outcome in few.replay().recorded] == [0.2, 0.5, 1]
+
+    wide = begin(measure="score", score_range=(0, 100))
+    with serving(wide) as port:
+        phone = Screen(browser, f"http://localhost:{port}", axe, scheme, "slider")
+        phone.choose("1")
+        phone.page.get_by_role("slider", name="Score").fill("75")
+        phone.look("slider")
+        phone.outcome("Record the score")
+        phone.close()
+    assert [outcome.said["score"] for *_, outcome in wide.replay().recorded] == [75]
+
+    rubric = begin(measure="rubric", milestones={"reached": 1, "grasped": 2, "lifted above the table": 1})
+    with serving(rubric) as port:
+        phone = Screen(browser, f"http://localhost:{port}", axe, scheme, "rubric")
+        phone.choose("1")
+        phone.page.get_by_text("grasped").tap()
+        phone.page.get_by_label("reached").check()
+        phone.look("rubric")
+        phone.outcome("Record 2 of 3 milestones")
+        phone.outcome("Record 0 of 3 milestones")
+        phone.close()
+    assert [outcome.cost for *_, outcome in rubric.replay().recorded] == [0.25, 1]
+
+
+def test_a_second_tap_is_not_taken_for_the_next_trial(browser):
+    evaluation = begin()
+    with serving(evaluation) as port:
+        phone = Screen(browser, f"http://localhost:{port}")
+        phone.choose("1")
+        button = phone.page.get_by_role("button", name="Success", exact=True)
+        for _ in range(3):
+            button.tap()
+        phone.page.wait_for_timeout(SETTLE)
+        assert evaluation.status["trials"] == 1
+        button.tap()
+        phone.page.wait_for_selector("text=Trial 3 of")
+        phone.close()
+
+
+def test_by_keyboard_alone(browser):
+    evaluation = begin()
+    with serving(evaluation) as port:
+        phone = Screen(browser, f"http://localhost:{port}")
+        phone.choose("1")
+        active = "document.activeElement.textContent.trim() || document.activeElement.id"
+        reached = []
+        for _ in range(4):
+            phone.page.keyboard.press("Tab")
+            reached.append(phone.page.evaluate(active))
+        assert reached == ["✓Success", "✗Failure", "note", "Abort trial"]
+        phone.page.keyboard.press("Enter")
+        assert phone.page.get_by_role("dialog", name="Abort or discard trial 1").is_visible()
+        phone.page.keyboard.press("Escape")
+        assert phone.page.evaluate(active) == "Abort trial"
+        for _ in range(3):
+            phone.page.keyboard.press("Shift+Tab")
+        phone.page.keyboard.press("Enter")
+        phone.page.wait_for_selector("text=Trial 2 of")
+        phone.close()
+    assert [outcome.cost for *_, outcome in evaluation.replay().recorded] == [0]
+
+
+def test_stations_that_record_the_same_trial_are_told(browser, axe):
+    evaluation = begin()
+    with serving(evaluation) as port:
+        one = Screen(browser, f"http://localhost:{port}")
+        one.choose("left")
+        two = Screen(browser, f"http://localhost:{port}", axe, name="refused")
+        two.page.get_by_role("button", name="Station left").tap()
+        two.page.wait_for_selector("#trial:not([hidden])")
+        assert one.title == two.title
+        two.context.set_offline(True)
+        one.outcome("Success")
+        two.outcome("Failure")
+        two.context.set_offline(False)
+        two.page.wait_for_selector("text=Trial 1 (failure) was not taken")
+        two.look("refused")
+        two.tap("Understood")
+        assert two.page.locator("#refused").inner_text() == ""
+        two.page.reload()
+        two.page.wait_for_selector("text=Trial 2 of")
+        assert two.page.locator("#refused").inner_text() == ""
+        two.tap("Station left")
+        two.choose("right")
+        assert two.title.startswith("Trial 3 of")
+        one.close()
+        two.close()
+    assert [outcome.cost for *_, outcome in evaluation.replay().recorded] == [0]
+
+
+def test_on_plain_http_the_open_page_goes_on_without_network_and_after_a_restart(browser, axe, tmp_path):
+    evaluation = begin(tmp_path / "e.db")
+    with serving(evaluation, TOKENS[0]) as port:
+        url = f"http://phone.test:{port}/"  # not localhost: no secure context, no service worker
+        phone = Screen(browser, f"{url}#{TOKENS[0]}", axe, name="link")
+        assert not phone.page.evaluate("window.isSecureContext")
+        phone.choose("left")
+        assert phone.page.url == url  # the token is not shown
+        phone.page.reload()
+        phone.page.wait_for_selector("text=Trial 1 of")
+    evaluation.close()
+    phone.outcome("Success")  # while nothing listens
+    phone.outcome("Failure")
+    assert phone.title == "Wait for the network"
+    with Evaluation.open(tmp_path / "e.db") as evaluation, serving(evaluation, TOKENS[1], port):
+        phone.page.wait_for_selector("text=This link is not valid any more")
+        phone.look("link")
+        assert evaluation.status["trials"] == 0
+        phone.page.goto(f"{url}#{TOKENS[1]}")
+        phone.page.wait_for_selector("text=Trial 3 of")
+        assert [outcome.cost for *_, outcome in evaluation.replay().recorded] == [0, 1]
+        assert phone.context.cookies() == []
+    with begin() as other, serving(other, TOKENS[1], port):  # another evaluation at the same address
+        phone.page.wait_for_selector("text=Trial 1 of")
+        assert other.status["trials"] == 0
+        phone.close()
+
+
+def test_what_waits_for_another_evaluation_stays_on_the_phone(browser, tmp_path):
+    with begin(tmp_path / "one.db") as one, serving(one) as port:
+        phone = Screen(browser, f"http://localhost:{port}")
+        phone.choose("left")
+    phone.outcome("Success")
+    with begin(tmp_path / "two.db") as two, serving(two, port=port):
+        phone.page.wait_for_selector("text=1 of another evaluation")
+        assert phone.title.startswith("Trial 1 of")
+        assert two.status["trials"] == 0
+    with Evaluation.open(tmp_path / "one.db") as one, serving(one, port=port):
+        phone.page.wait_for_selector("text=Trial 2 of")
+        wait_until(lambda: one.status["trials"] == 1)
+        phone.close()
