@@ -25,7 +25,7 @@ def badge_text(certificate: Certificate) -> str:
     """Say a certificate in the few words of a badge, rounded so that they promise no more than it does."""
     sure = f"{wording.percent(1 - certificate.delta, 'down')} confidence"
     what = f"costs at most {wording.ceiling(certificate.upper)}"
-    if _in_failures(certificate):
+    if wording.in_failures(certificate):
         what = f"fails at most {wording.percent(certificate.upper, 'up')}"
     return f"{what}, {sure}, {_trials(certificate)}"
 
@@ -53,7 +53,7 @@ def badge(certificate: Certificate) -> str:
 def section(certificate: Certificate, compared: Mapping[str, Any] | None = None, badge: str = "") -> str:
     """Return a section of a model card in Markdown; `compared` is what ``compare --json`` printed."""
     promise, *rest = wording.promise(certificate)
-    title = "## How often it fails" if _in_failures(certificate) else "## What it costs"
+    title = "## How often it fails" if wording.in_failures(certificate) else "## What it costs"
     lines = [f"<!-- {_BY} -->", title, ""]
     if badge:
         lines += [f"![{badge_text(certificate)}]({badge})", ""]
@@ -99,7 +99,13 @@ def board(certificates: Mapping[str, Certificate], title: str) -> tuple[str, str
     ]
     letters = letter_display(list(ranked), apart)
     first = next(iter(ranked.values()))
-    heads = ("policy", "group", "fails in" if _in_failures(first) else "expected cost", "seen", "confidence")
+    heads = (
+        "policy",
+        "group",
+        "fails in" if wording.in_failures(first) else "expected cost",
+        "seen",
+        "confidence",
+    )
     rows = [
         (name, letters[name], wording.limits(each), _seen(each), wording.percent(1 - each.delta, "down"))
         for name, each in ranked.items()
@@ -117,14 +123,10 @@ def board(certificates: Mapping[str, Certificate], title: str) -> tuple[str, str
     return f"<!-- {_BY} -->\n# {title}\n\n{table}\n\n{said}\n", page.page(title, parts)
 
 
-def _in_failures(certificate: Certificate) -> bool:
-    return certificate.binary or certificate.shares_of is not None
-
-
 def _trials(certificate: Certificate) -> str:
     if certificate.n is None:
         return "proved elsewhere"
-    unit = certificate.design.cluster or ("trial" if _in_failures(certificate) else "episode")
+    unit = certificate.design.cluster or ("trial" if wording.in_failures(certificate) else "episode")
     return wording.count(certificate.n, unit)
 
 

@@ -72,16 +72,17 @@ def says(verdict: Verdict, *, binary: bool) -> str:
 
 def answer(finding: Finding) -> str:
     """Say a verdict and how large the shift is at least, in one line."""
-    said = says(finding.verdict, binary=_in_failures(finding))
+    said = says(finding.verdict, binary=in_failures(finding))
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
         return said
     sure = _confidence(finding.false_positive_rate)
-    if _in_failures(finding):
+    if in_failures(finding):
         return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
     return f"{said}; up by at least {floor(finding.shift_lower)} {sure}"
 
 
-def _in_failures(subject: Certificate | Finding) -> bool:
+def in_failures(subject: Certificate | Finding) -> bool:
+    """Return whether costs are failures, or shares of failed trials, so that words are about these."""
     return subject.binary or subject.shares_of is not None
 
 
@@ -92,7 +93,7 @@ def _confidence(error: float) -> str:
 def comparison(certificate: Certificate, finding: Finding) -> str:
     """Say what was certified and what was seen, in one line."""
     sure = _confidence(certificate.delta)
-    if _in_failures(certificate):
+    if in_failures(certificate):
         return f"Certified: it fails in {limits(certificate)} of trials {sure}. New: {failed(finding)}."
     seen = f"mean {finding.mean_cost:.4f} over {count(finding.n, 'episode')}"
     return f"Certified: expected cost {limits(certificate)} {sure}. New: {seen}."
@@ -105,7 +106,7 @@ def promise(certificate: Certificate) -> list[str]:
     first = (
         f"The expected cost of an episode{over} is at least {low} and at most {high} (0 is best, 1 is worst)."
     )
-    if _in_failures(certificate):
+    if in_failures(certificate):
         over = over.removesuffix(",")
         over += "" if certificate.binary else f" on average over {plural(str(certificate.shares_of))}"
         first = f"It fails in {limits(certificate)} of trials{over} {_confidence(certificate.delta)}."
@@ -230,7 +231,7 @@ def margin_words(finding: Finding) -> list[tuple[str, str]]:
     if finding.margin is None:
         return []
     what, more, margin = "the expected cost", "episodes", f"{finding.margin:g}"
-    if _in_failures(finding):
+    if in_failures(finding):
         what, more, margin = "failures", "trials", points(finding.margin, "nearest")
     rose = f"{what} rose by at most {margin}"
     if finding.no_worse:
@@ -241,7 +242,7 @@ def margin_words(finding: Finding) -> list[tuple[str, str]]:
 
 def shift(finding: Finding) -> str:
     """Say the limits on the shift, rounded outward."""
-    if _in_failures(finding):
+    if in_failures(finding):
         return f"{signed_points(finding.shift_lower, finding.shift_upper)} of failures"
     low, high = floor(finding.shift_lower, "+"), ceiling(finding.shift_upper, "+")
     return f"expected cost changed by {low} to {high}"
