@@ -1,12 +1,15 @@
 """An evaluation from the command line: a protocol, sealed, its trials one by one."""
 
+import html
 import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import boundwatch as bw
 from boundwatch import Evaluation, Protocol
 from boundwatch.cli import app
 from boundwatch.errors import Refusal
@@ -276,3 +279,95 @@ def test_what_was_sealed_and_the_report_are_signed(tmp_path):
     (tmp_path / "e.db.sig").write_text((tmp_path / "r.html.sig").read_text())  # of another thing
     with pytest.raises(Refusal, match="its signature does not fit"):
         evaluate("verify", tmp_path / "e.db", "--key", public)
+
+
+RUBRIC = {"measure": "rubric", "milestones": {"reached": 1, "grasped": 2, "lifted": 2}}
+WHOLE = {
+    "compare": (
+        {"tasks": {"mug": 2, "bowl": 1}, "block": 3, "scenes": 2},
+        "dp is better than act in the mean",
+    ),
+    "compare, a score": ({"measure": "score", "score_range": (0, 5)}, "dp is better than act ("),
+    "compare, a rubric": (RUBRIC | {"tasks": ["mug", "bowl"]}, "dp is better than act in the mean over 2"),
+    "compare, a margin": ({"margin": 0.3}, "dp is at most 30 points worse than act"),
+    "compare, letters anew": ({"blind": "round"}, "dp is better than act ("),
+    "rank": (
+        {"question": "rank", "policies": ["act", "dp", "pi"], "tasks": ["mug", "bowl"]},
+        "dp is better than all other policies (",
+    ),
+    "certify": ({"question": "certify", "policies": ["dp"], "until_width": 0.4}, "dp fails in 0 to 3"),
+    "certify, two tasks": (
+        {"question": "certify", "policies": ["dp"], "until_width": 0.4, "tasks": ["mug", "bowl"]},
+        "dp fails in ",
+    ),
+    "certify, a rubric": (
+        RUBRIC | {"question": "certify", "policies": ["dp"], "until_upper": 0.5, "aborted": "repeat"},
+        "dp has an expected cost of 0.",
+    ),
+    "check": (
+        {"question": "check", "policies": ["act"]},
+        "act: ADVERSE: evidence of more failures than certified",
+    ),
+    "check, a score": (
+        {"question": "check", "policies": ["act"], "measure": "score", "score_range": (0, 5)},
+        "act: ADVERSE: evidence that the expected cost is higher than certified",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_every_question_from_the_protocol_to_the_report(kind, tmp_path):
+    settings, said = WHOLE[kind]
+    settings = {"question": "compare", "policies": ["act", "dp"], "most_rounds": 300} | settings
+    if settings["question"] == "check":
+        costs = [0, 0, 0, 0.2, 0, 0.2] * 10 if "measure" in settings else [0, 0, 0, 1] * 20
+        lab = bw.Certificate.from_held_out(costs, binary="measure" not in settings)
+        lab.save(tmp_path / "lab.json")
+        settings["certificate"] = str(tmp_path / "lab.json")
+    Protocol(**settings).save(tmp_path / "p.toml")
+    evaluate("start", tmp_path / "p.toml", "-o", tmp_path / "e.db")
+    rng = np.random.default_rng(8)
+    rates = {"act": 0.2, "dp": 0.9, "pi": 0.4}
+    with Evaluation.open(tmp_path / "e.db") as ev:
+        while not ev.finished:
+            trial = ev.next("left" if rng.random() < 0.6 else "right") or ev.next("left") or ev.next("right")
+            ok = int(rng.binomial(5, rates[ev.policy_of(trial)]))
+            if rng.random() < 0.02:
+                ev.record(trial, aborted="stuck")
+            elif ev.protocol.measure == "rubric":
+                ev.record(trial, milestones=list(RUBRIC["milestones"])[: ok - 2 if ok > 2 else 0])
+            elif ev.protocol.measure == "score":
+                ev.record(trial, score=ok)
+            else:
+                ev.record(trial, success=ok > 2)
+        assert ev.status["state"] == "answered"
+    assert said in evaluate("report", tmp_path / "e.db", "-o", tmp_path / "r.html")
+    assert html.escape(said) in (tmp_path / "r.html").read_text()
+    evaluate("export", tmp_path / "e.db", "-o", tmp_path / "t.csv")
+    files = [tmp_path / name for name in ("p.toml", "r.html", "t.csv")]
+    assert evaluate("verify", tmp_path / "e.db", *files).count("follows from the log") == 3
+    assert said in evaluate("show", tmp_path / "e.db", "--unblind")
+    if settings["question"] == "certify":
+        evaluate("export", tmp_path / "e.db", "-o", tmp_path / "dp.json")
+        made = bw.Certificate.load(tmp_path / "dp.json")
+        where = {"counted": "yes"}
+        read = bw.read_costs(tmp_path / "t.csv", certificate=made, where=where, allow_own=True)
+        assert len(read.costs) == made.n
+        assert float(np.mean(read.costs)) == pytest.approx(made.mean_cost)
+
+
+def test_a_certificate_of_something_else_is_refused(tmp_path):
+    bw.Certificate.from_held_out([0, 0, 0, 1] * 20, binary=True).save(tmp_path / "lab.json")
+    pair = {
+        "question": "check",
+        "policies": ["a"],
+        "most_rounds": 9,
+        "certificate": str(tmp_path / "lab.json"),
+    }
+    with pytest.raises(Refusal, match=r"lab.json: is of successes, and the protocol measures a score"):
+        Evaluation.start(None, Protocol(**pair, measure="score", score_range=(0, 5)))
+    reward = bw.Measure("reward", "score", (0, 10))
+    costs = bw.Episodes([0.1, 0.5, 0.2] * 20, measure=reward)
+    bw.Certificate.from_held_out(costs).save(tmp_path / "lab.json")
+    with pytest.raises(Refusal, match=r"reward\)/10.* and the protocol measures a score"):
+        Evaluation.start(None, Protocol(**pair, measure="score", score_range=(0, 5)))

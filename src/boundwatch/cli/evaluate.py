@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,11 +11,11 @@ import typer
 
 from boundwatch._support import files
 from boundwatch.certificates import signing
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1, refuse_if
 from boundwatch.cli.root import app, command
 from boundwatch.cli.spelling import flag
-from boundwatch.errors import MissingExtra
 from boundwatch.evaluation import Evaluation, Protocol
 from boundwatch.evaluation.planned import planned
 from boundwatch.evaluation.protocol import COMMENTS
@@ -191,11 +190,9 @@ def run(
     """
     refuse_if({"--load does not go with --page": page and load is not None})
     if page:
-        try:
-            serving = importlib.import_module("boundwatch.evaluation.page")
-        except ImportError as error:
-            raise MissingExtra("boundwatch evaluate run --page", "serve") from error
-        serving.serve(evaluation, host=host, port=port, token=token)
+        from boundwatch.evaluation.page import serve
+
+        serve(evaluation, host=host, port=port, token=token)
         return
     from boundwatch.evaluation.terminal import Terminal
 
@@ -318,17 +315,18 @@ def report(evaluation: Path, *, output: Path, sign: Path | None = None, force: b
 
 @command(group=group, example="boundwatch evaluate export eval.db -o trials.csv")
 def export(evaluation: Path, *, output: Path, force: bool = False) -> None:
-    """Write all trials as a table, which `compare` reads.
+    """Write all trials as a table, which `compare` reads; or the certificate that was asked for.
 
     Options
     -------
-    output FILE: Where to write the CSV.
+    output FILE: Where to write the CSV; of a certificate, .json.
     """
     files.protect(output, [evaluation], force=force)
     with Evaluation.open(evaluation) as opened:
         found = opened.results("export")
-        files.write_text(output, found.as_csv())
-    print(f"Wrote {output}; read it with {found.flags}")
+        is_certificate = output.suffix == ".json" and isinstance(found.finding, Certificate)
+        files.write_text(output, found.as_csv()) if not is_certificate else found.finding.save(output)
+    print(f"Wrote {output}" + ("" if is_certificate else f"; read it with {found.flags}"))
 
 
 @command(

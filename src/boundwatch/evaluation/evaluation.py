@@ -65,8 +65,11 @@ class Evaluation:
         content = None
         if protocol.certificate is not None:
             loaded = Certificate.load(protocol.certificate)
-            if loaded.binary and protocol.measure != "success":
-                problem = f"is of successes, and the protocol measures a {protocol.measure}"
+            own, other = protocol.measured, loaded.measure
+            alike = other is None or (own.kind, own.cost_range) == (other.kind, other.cost_range)
+            if loaded.binary != (own.kind == "success") or not alike:
+                what = "successes" if loaded.binary else other or "costs"
+                problem = f"is of {what}, and the protocol measures a {protocol.measure} ({own})"
                 raise InvalidSetting(problem, where=Place(protocol.certificate), remedy="measure the same")
             content = loaded.to_dict()
         secret = new_secret(protocol)

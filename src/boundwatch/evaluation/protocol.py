@@ -23,6 +23,7 @@ from boundwatch._support.validation import (
     check_number,
     shortest,
 )
+from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidSetting, Place, Refusal, SchemaMismatch
 
 Question = Literal["compare", "rank", "certify", "check"]
@@ -202,8 +203,9 @@ class Protocol:
             for name in ("until_width", "until_upper"):
                 if getattr(self, name) is not None:
                     check_number(getattr(self, name), name, "in (0, 1)", 1e-9, 1, remedy="give a cost")
-        if self.question in ("certify", "check") and self.slots > 1:
-            problem = f"{self.question} takes the trials of one task"
+        most_slots = {"check": 1, "certify": len(self.weights)}.get(self.question, self.slots)
+        if self.slots > most_slots:
+            problem = "check takes the trials of one task, and certify each task once per round"
             raise InvalidSetting(problem, name="tasks", remedy="make an evaluation for each")
 
     def _check_measure(self) -> None:
@@ -246,6 +248,15 @@ class Protocol:
         return self.most_rounds * self.slots * len(self.policies)
 
     @property
+    def measured(self) -> Measure:
+        """How an outcome becomes a cost, as certificates and tables say it."""
+        if self.score_range is not None:
+            return Measure("reward", "score", self.score_range)
+        if self.milestones is not None:
+            return Measure("reward", "points", (0.0, sum(self.milestones.values())))
+        return Measure("success", "success")
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of everything that it says."""
         return hashlib.sha256(canonical(self.to_dict())).hexdigest()
@@ -264,8 +275,8 @@ class Protocol:
             raise InvalidSetting("is what this protocol measures", name=wanted, remedy="give that alone")
         if success is not None:
             return 0.0 if check_flag(success, "success") else 1.0
-        if self.score_range is not None:
-            low, high = self.score_range
+        low, high = self.measured.ends
+        if self.measure == "score":
             number = check_number(
                 score, "score", f"from {shortest(low)} to {shortest(high)}", low, high, remedy="give one"
             )
@@ -275,7 +286,7 @@ class Protocol:
         if unknown := reached - set(points):
             remedy = f"choose from {', '.join(points)}"
             raise InvalidSetting("is not known", name="milestones", value=min(unknown), remedy=remedy)
-        return 1 - sum(points[name] for name in sorted(reached)) / sum(points.values())
+        return 1 - sum(points[name] for name in sorted(reached)) / high
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""

@@ -19,6 +19,7 @@ from boundwatch.comparison.policy_comparison import PolicyComparison
 from boundwatch.comparison.ranking import RankedPair, close, letter_display, rank
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.episodes.design import Design
 from boundwatch.errors import InvalidCost
 from boundwatch.evaluation.protocol import Protocol
 
@@ -69,7 +70,8 @@ class Comparing:
 
     def finding(self) -> Any:
         """Return the comparison of the first policy (A) with the second (B)."""
-        return self.test.finding()
+        first, second = self.policies
+        return dataclasses.replace(self.test.finding(), names=(first, second))
 
 
 class Racing:
@@ -139,7 +141,8 @@ class Certifying:
 
     def __init__(self, protocol: Protocol) -> None:
         self.policies, self._protocol = list(protocol.policies), protocol
-        self.campaign = Campaign(protocol.alpha, binary=protocol.measure == "success")
+        self._tasks = list(protocol.weights) if protocol.slots > 1 else None
+        self.campaign = Campaign(protocol.alpha, binary=protocol.measure == "success", strata=self._tasks)
 
     @property
     def answered(self) -> bool:
@@ -152,11 +155,12 @@ class Certifying:
 
     def take(self, costs: Round) -> None:
         """Count a complete round."""
-        self.campaign.update_many(costs[self.policies[0]])
+        self.campaign.update_many(costs[self.policies[0]], self._tasks)
 
     def finding(self) -> Certificate:
         """Return the certificate of the trials so far."""
-        return self.campaign.certificate()
+        design = Design(strata=None if self._tasks is None else "task")
+        return self.campaign.certificate(measure=self._protocol.measured, design=design)
 
 
 class Checking:

@@ -125,7 +125,7 @@ def _evidence(found: Results) -> Iterable[tuple[str, str]]:
         decided = [str(pair) for pair in finding.pairs if pair.decided]
         return [("shown", "; ".join(decided) or "nothing"), ("groups", ranking_notes(finding)[0])]
     if isinstance(finding, Certificate):
-        return [("promise", " ".join(wording.promise(finding))), ("certificate", finding.fingerprint)]
+        return [("promise", " ".join(wording.promise(finding))), ("basis", " ".join(wording.basis(finding)))]
     return wording.evidence(Certificate.from_dict(found.known.seal["certificate"]), finding)
 
 

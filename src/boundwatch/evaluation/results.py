@@ -111,7 +111,7 @@ class Results:
 
     def units(self, cost: float) -> float:
         """Return the success rate, the score or the points of a cost."""
-        low, high = self.protocol.score_range or (0.0, sum((self.protocol.milestones or {"": 1.0}).values()))
+        low, high = self.protocol.measured.ends
         return high - cost * (high - low)
 
     def _between(self, seen: Seen) -> str:
@@ -159,15 +159,14 @@ class Results:
     @property
     def flags(self) -> str:
         """How `compare` reads the export."""
-        column = {"success": "--success success", "score": "--reward score", "rubric": "--reward points"}
-        low, high = map(shortest, (self.units(1), self.units(0)))
-        ranged = "" if self.protocol.measure == "success" else f" --cost-range {low} {high}"
-        return f"--policy policy {column[self.protocol.measure]}{ranged} --where counted=yes"
+        measure = self.protocol.measured
+        ends = "" if measure.cost_range is None else f" --cost-range {' '.join(map(shortest, measure.ends))}"
+        tasks = " --strata task" if self.protocol.slots > 1 else ""
+        return f"--policy policy --{measure.kind} {measure.column}{ends}{tasks} --where counted=yes"
 
     def as_csv(self) -> str:
         """Return every trial with an outcome as a table."""
-        word = "points" if self.protocol.measure == "rubric" else self.protocol.measure
-        lines: list[tuple[Any, ...]] = [(*HEADS, word, "left", "note", "counted")]
+        lines: list[tuple[Any, ...]] = [(*HEADS, self.protocol.measured.column, "left", "note", "counted")]
         for trial, name, outcome in self.known.recorded:
             value = shortest(round(self.units(outcome.cost), 9))
             counted = "yes" if self.known.counted(trial) else "no"
