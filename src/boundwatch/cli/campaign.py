@@ -89,13 +89,12 @@ def run_campaign(
     by_line = rule.follow or stream == "-" or is_pipe(stream)
     asks = by_line and reading.strata is not None and reading.weights is None
     whole = "--tasks goes with --strata and --follow or a pipe; those of whole files are counted"
+    one_by_one = "trials come one by one: say how many tasks there are (--tasks N), or name them (--weights)"
     refuse_if(
         {
             "--follow is for files; standard input is always waited for": rule.follow and stream == "-",
             whole: rule.tasks is not None and not asks,
-            "trials come one by one: say how many tasks there are (--tasks N), or name them (--weights)": (
-                asks and rule.tasks is None
-            ),
+            one_by_one: asks and rule.tasks is None,
         }
     )
     trials = _read_lines(stream, reading, rule) if by_line else _read_whole(stream, reading)
@@ -239,9 +238,6 @@ def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:
     else:
         known, width = f"expected cost {wording.limits(campaign)}", wording.ceiling(campaign.width)
         seen = f"mean {campaign.mean_cost:<7.4f}"
-    seen = (
-        f"round {campaign.rounds:>5}  {seen}"
-        if in_rounds
-        else f"trial {campaign.rounds:>5}  {out.seen(campaign, cost)}"
-    )
-    print(f"{seen} {known}  width {width}", flush=True)
+    unit = "round" if in_rounds else "trial"
+    seen = seen if in_rounds else out.seen(campaign, cost)
+    print(f"{unit} {campaign.rounds:>5}  {seen} {known}  width {width}", flush=True)

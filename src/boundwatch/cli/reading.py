@@ -210,15 +210,15 @@ class Reading:
         names += [] if self.file_format in (None, "csv", "jsonl") else ["file_format"]
         why = f"does not go with {options}, where trials are read line by line"
         refuse({name: getattr(self, name) for name in names}, why)
-        metrics, everyone = metrics_of(certificates), out.each_of(certificates)
+        metrics, everyone, columns = metrics_of(certificates), out.each_of(certificates), self.columns
         declared: dict[str, Declared] = {}
-        for column in self.columns or [""]:
-            one = self.only(column).arguments() if column else self.arguments()
+        for column in columns or [""]:
+            one = (self.only(column) if len(columns) > 1 else self).arguments()
             own = metrics.get(normal(column), {}).values() if metrics else ()
             judge = next(iter([*own, *everyone]), None)
             certified = None if judge is None else judge.measure or Measure("cost")
             said = {name: one[name] for name in (*KINDS, "cost_range", "success_values")}
-            declared[column if len(self.columns) > 1 else ""] = dataclasses.replace(
+            declared[column if len(columns) > 1 else ""] = dataclasses.replace(
                 Declared.of(**said, design=design, certified=certified),
                 answers=answers,
                 as_is=self.as_is,
@@ -234,6 +234,9 @@ class Reading:
 
         Without such certificates, only one may be named.
         """
+        if not metrics:
+            self.refuse_several()
+            return self
         firsts = [next(iter(tasks.values())).measure for tasks in metrics.values()]
         known = [measure for measure in firsts if measure is not None]
         if 0 < len(self.columns) < len(known):
@@ -241,9 +244,7 @@ class Reading:
             for measure in known:
                 remedy += [" ", Argument(measure.kind, measure.column)]
             raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
-        if not metrics:
-            self.refuse_several()
-        if self.columns or not known:
+        if self.columns:
             return self
         columns: Any = {kind: [each.column for each in known if each.kind == kind] for kind in KINDS}
         return dataclasses.replace(self, **columns)

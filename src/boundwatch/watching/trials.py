@@ -5,18 +5,18 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from boundwatch.detectors.predicted import check_predictions
 from boundwatch.episodes.cells import outcome
-from boundwatch.episodes.declared import Declared, Question, one_value
+from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal, shown
 from boundwatch.readers.lines import Batch
-from boundwatch.readers.table import Block, Line, label
+from boundwatch.readers.table import Block, Line
 from boundwatch.readers.text import TextRows
 from boundwatch.watching.sources import TORN
 
@@ -63,26 +63,6 @@ class Taken(NamedTuple):
     fault: Refusal | None = None
 
 
-@dataclass
-class Column:
-    """One metric: what was declared of its column, and what its lines have shown."""
-
-    declared: Declared
-    rows: TextRows
-    first: Any = None
-    """The first cell."""
-    asked: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The value that columns which were not declared, but should be, have had so far, for each stream."""
-
-    def take(self, lines: Sequence[Line]) -> Block | None:
-        """Return the rows that were asked for, before anything else is read from them, as in a whole file."""
-        block, where, rows = self.rows.take_lines(lines), self.declared.design.where, self.rows.rows
-        if block is None or rows is None or not where:
-            return block
-        kept = block.where({rows.located[name]: value for name, value in where.items()})
-        return kept if len(kept) else None
-
-
 class TrialReader:
     """Reads lines as they come; whatever comes at once, the trials are the same.
 
@@ -99,46 +79,52 @@ class TrialReader:
 
     def __init__(self, declared: Mapping[str, Declared], source: str, *, binary: bool = False) -> None:
         self.source, self.binary = source, binary
-        self.columns = {metric: Column(each, TextRows(each, source)) for metric, each in declared.items()}
-        self._first = next(iter(self.columns.values()))
+        self._rows = {metric: TextRows(each, source) for metric, each in declared.items()}
+        self._asked: dict[str, dict[str, str]] = {}
+        """The value that columns which were not declared, but should be, have had so far, for each stream."""
+        self._cell: Any = None  # the first one
         self._state: dict[str, Any] | None = None
+
+    @property
+    def _first(self) -> TextRows:
+        return next(iter(self._rows.values()))
 
     @property
     def measures(self) -> dict[str, Measure]:
         """How the costs of each metric are read, once that is known."""
-        found = {metric: column.rows.rows for metric, column in self.columns.items()}
-        return {metric: rows.measure for metric, rows in found.items() if rows is not None}
+        return {metric: rows.measure for metric, rows in self._rows.items() if rows.names}
 
     @property
     def says_yes_or_no(self) -> bool:
         """Whether trials succeed or fail, so that nothing is in between: by the measure or the first cell."""
-        first, rows = self._first.first, self._first.rows.rows
-        words = isinstance(first, str) and outcome(first) is not None
-        return words or isinstance(first, bool) or (rows is not None and rows.measure.kind == "success")
+        words = isinstance(self._cell, bool) or (
+            isinstance(self._cell, str) and outcome(self._cell) is not None
+        )
+        return words or any(measure.kind == "success" for measure in self.measures.values())
 
     @property
     def lines(self) -> int:
         """How many lines were read."""
-        return self._first.rows.lines
+        return self._first.lines
 
     @property
     def notes(self) -> list[str]:
         """What was done to read the lines so far."""
-        return self._first.rows.notes
+        return self._first.notes
 
     @property
     def state(self) -> dict[str, Any]:
         """What must be known to go on, as plain JSON values that do not change any more."""
         if self._state is None:
-            found = {name: {"rows": one.rows.state, "asked": one.asked} for name, one in self.columns.items()}
+            found = {"rows": {name: rows.state for name, rows in self._rows.items()}, "asked": self._asked}
             self._state = json.loads(json.dumps(found))
         return self._state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was taken."""
-        for metric, column in self.columns.items():
-            column.rows = TextRows(column.declared, self.source, state[metric]["rows"])
-            column.asked = {name: dict(known) for name, known in state[metric]["asked"].items()}
+        for metric, rows in self._rows.items():
+            self._rows[metric] = TextRows(rows.declared, self.source, state["rows"][metric])
+        self._asked = {name: dict(known) for name, known in state["asked"].items()}
         self._state = state
 
     def read(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
@@ -174,84 +160,71 @@ class TrialReader:
 
     def end(self) -> None:
         """Refuse what is not whole, when no more lines come."""
-        for column in self.columns.values():
-            column.rows.end()
+        for rows in self._rows.values():
+            rows.end()
 
     def _take(self, lines: Sequence[Line]) -> list[Trial]:
         self._state = None
         for line in lines:
             if line.raw.endswith(TORN):
                 raise InvalidCost(CUT_OFF, where=self._at(line.number))
-        blocks = [(column, column.take(lines)) for column in self.columns.values()]
-        block = blocks[0][1]
-        if block is None:
+        first, costs = None, []
+        for rows in self._rows.values():
+            block, where = rows.take_lines(lines), rows.declared.design.where
+            if block is not None and where:  # before anything else is read from them, as in a whole file
+                block = block.where({rows.located[name]: value for name, value in where.items()})
+            first = first or block
+            if block:
+                costs.append(block.costs(rows.measure, rows.notation, binary=self.binary).costs.tolist())
+        if not first:
             return []
-        costs = [self._costs(column, each) for column, each in blocks if each is not None]
-        if any(len(each) != len(block.numbers) for each in costs):
-            raise InvalidCost("lacks a cell of one metric", where=self._at(block.numbers[0]))
-        rows = self._first.rows.rows
-        at, asked = ({}, {}) if rows is None else (rows.located, rows.questions)
-        if not at and not asked:  # the usual case
-            whose = tuple(self.columns)
-            return [Trial(row[0], row[1:], whose) for row in zip(block.numbers, *costs, strict=True)]
-        return list(self._placed(block, list(zip(*costs, strict=True)), at, asked))
+        if {len(first)} != set(map(len, costs)) or len(costs) < len(self._rows):
+            raise InvalidCost("lacks a cell of one metric", where=self._at(first.numbers[0]))
+        if self._cell is None:
+            self._cell = first.columns[self._first.wanted[0]][0]
+        return self._placed(first, list(zip(*costs, strict=True)))
 
-    def _costs(self, column: Column, block: Block) -> list[float]:
-        rows = column.rows.rows
-        assert rows is not None  # noqa: S101  (there is a block)
-        found = block.costs(rows.measure, rows.notation, binary=self.binary)
-        if column.first is None:
-            column.first = block.columns[rows.wanted[0]][0]
-        costs: list[float] = found.costs.tolist()
-        return costs
+    def _placed(self, block: Block, costs: list[tuple[float, ...]]) -> list[Trial]:
+        """Return trials with what the design says of them; refuse a second value of what was not declared."""
+        rows, nothing = self._first, [""] * len(block)
+        design, at = rows.declared.design, rows.located
+        tasks = nothing if design.by is None else block.names(at[design.by])
+        strata = nothing if design.strata is None else block.names(at[design.strata])
+        ids = nothing if design.id is None else block.columns[at[design.id]]
+        for column, question in rows.questions.items():
+            values = zip(zip(tasks, strict=True), block.labelled(column), strict=True)
+            where = self._at(block.numbers[0], column)  # after a refusal, lines are read one by one
+            one_value(question, values, self._asked.setdefault(column, {}), where, rows.declared.answers)
+        whose = {task: _streams(task, self._rows) for task in set(tasks)}
+        trials = zip(block.numbers, costs, tasks, ids, strata, strict=True)
+        found = [
+            Trial(number, cost, whose[task], self._id(each, number, design.id), None, stratum)
+            for number, cost, task, each, stratum in trials
+        ]
+        if not isinstance(design, WithPredictions):
+            return found
+        lists = zip(*(block.columns[at[column]] for column in design.lists), strict=True)
+        both = zip(found, lists, strict=True)
+        return [
+            each._replace(predictions=self._predictions(cells, each.number, design)) for each, cells in both
+        ]
 
-    def _placed(
-        self,
-        block: Block,
-        costs: list[tuple[float, ...]],
-        at: Mapping[str, str],
-        asked: Mapping[str, Question],
-    ) -> Iterator[Trial]:
-        """Yield trials with what the design says of them; refuse a second value of what was not declared."""
-        design, known = self._first.declared.design, self._first.asked
-        for row, (number, cost) in enumerate(zip(block.numbers, costs, strict=True)):
-            cells = {column: block.columns[name][row] for column, name in at.items()}
-            given = {
-                name: self._given(cells[column], number, column)
-                for name, column in (("by", design.by), ("id", design.id), ("strata", design.strata))
-                if column is not None
-            }
-            stream = str(given.get("by", "")).strip()
-            for column, question in asked.items():
-                cell = ((stream,), label(block.columns[column][row]))
-                so_far, where = known.setdefault(column, {}), self._at(number, column)
-                one_value(question, [cell], so_far, where, self._first.declared.answers)
-            yield Trial(
-                number,
-                cost,
-                _streams(stream, self.columns),
-                self._id(given.get("id")),
-                self._predictions(cells, number, design) if isinstance(design, WithPredictions) else None,
-                str(given.get("strata", "")).strip(),
-            )
-
-    def _given(self, cell: Any, number: int, column: str) -> Any:
+    def _id(self, cell: Any, number: int, column: str | None) -> Any:
+        if column is None:
+            return None
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             remedy = "give it: episodes are told apart by it"
             raise InvalidCost("is empty", where=self._at(number, column), remedy=remedy)
-        return cell
-
-    def _id(self, cell: Any) -> Any:
-        is_text = isinstance(cell, str) and self._first.rows.file_format != "jsonl"
+        is_text = isinstance(cell, str) and self._first.file_format != "jsonl"
         return int(cell) if is_text and cell.isdecimal() and len(cell) <= _LONGEST_NUMBER else cell
 
     def _predictions(
-        self, cells: Mapping[str, Any], number: int, design: WithPredictions
+        self, cells: Iterable[Any], number: int, design: WithPredictions
     ) -> tuple[float, list[float]] | None:
         """Return both kinds of predictions; lists, or text with blanks or semicolons between numbers."""
         one, others = (
             cell if isinstance(cell, list) else str("" if cell is None else cell).replace(";", " ").split()
-            for cell in map(cells.__getitem__, design.lists)
+            for cell in cells
         )
         if not one and not others:
             return None
