@@ -19,8 +19,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import on_trust
 from boundwatch.cli.spelling import flag
-from boundwatch.episodes import clusters
-from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.episodes import Episodes, describe
 from boundwatch.reporting import families as words
 from boundwatch.reporting import wording
 from boundwatch.reporting.wording import count
@@ -73,7 +72,7 @@ def describe_source(episodes: Episodes) -> str:
         said += f", {column} {value}"
     counted = count(len(episodes.costs), "episode")
     if episodes.repeats:
-        counted = clusters.describe(episodes.repeats, str(design.cluster))
+        counted = describe(episodes.repeats, str(design.cluster))
     said += f"; {episodes.file_format}, {counted}"
     if design.episode:
         said += f" ({design.reduce} of the rows with the same {design.episode})"

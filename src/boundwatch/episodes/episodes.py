@@ -18,7 +18,6 @@ from boundwatch._support.schema import FrozenMapping
 from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import Trials
-from boundwatch.episodes.clusters import clustered
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
@@ -115,7 +114,7 @@ class Episodes:
         if "cluster" in named:
             design = design if design.cluster else replace(design, cluster="cluster")
             if not repeats:
-                values, rows, repeats = clustered(values, named, binary=binary)
+                values, rows, repeats = _clustered(values, named, binary=binary)
                 named, numbers = _of_rows(named, rows), [numbers[row] for row in rows] if len(numbers) else ()
                 binary = binary and all(each.n == 1 for each in repeats)
         fields: dict[str, Any] = {"costs": values, "binary": binary, "measure": measure, "design": design}
@@ -214,6 +213,36 @@ def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
             problem = f"has {len(names)} values for {n} episodes"
             raise InvalidSetting(problem, name=role, remedy="give one per episode")
     return FrozenMapping({role: tuple(map(str, names)) for role, names in given.items()})
+
+
+def _clustered(
+    costs: NDArray[np.float64], keys: Keys, *, binary: bool
+) -> tuple[NDArray[np.float64], list[int], tuple[Trials, ...]]:
+    """Return the mean cost of each cluster, in the order of appearance, its first row and its trials.
+
+    Trials of one cluster that are of different strata, tasks or policies are different clusters.
+    """
+    parts = [keys[role] for role in keys if role in ("cluster", "strata", "by", "policy")]
+    groups = list(rows_of(list(zip(*parts, strict=True))).values())
+    pairs = keys.get("pair", ())
+    for rows in groups if pairs else ():
+        if len({pairs[row] for row in rows}) > 1:
+            remedy = ("give the same columns as ", Argument("cluster"), ": clusters are matched, not trials")
+            several = f"tells trials of {keys['cluster'][rows[0]]!r} apart, which are one unit"
+            raise InvalidSetting(several, name="pair_by", remedy=remedy)
+    found = np.array([costs[rows].mean() for rows in groups])
+    sums = [int(costs[rows].sum()) if binary else None for rows in groups]
+    repeats = tuple(Trials(rows.size, failed) for rows, failed in zip(groups, sums, strict=True))
+    return found, [int(rows[0]) for rows in groups], repeats
+
+
+def describe(repeats: Sequence[Trials], unit: str) -> str:
+    """Say how many clusters there are and what is in them: 20 scenes x 10 repeats, 200 trials, 43 failed."""
+    sizes = sorted({each.n for each in repeats})
+    each = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    times = "" if sizes == [1] else f" x {each} repeats"
+    several = unit if len(repeats) == 1 or unit.endswith("s") else f"{unit}s"
+    return f"{len(repeats)} {several}{times}: {sum(repeats, Trials(0, 0))}"
 
 
 def looks_binary(costs: NDArray[np.float64]) -> bool:

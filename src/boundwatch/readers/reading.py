@@ -43,6 +43,8 @@ _DOCUMENTS: dict[str, Callable[[bytes, str, Declared], Table]] = {
     "vla-eval": vla_eval.read,
 }
 """What reads a document that is kept as a whole."""
+Steps = Mapping[tuple[str, ...], NDArray[np.int64]]
+"""The rows of each episode, by its name."""
 _ROLES = ("strata", "cluster", "by", "policy", "id")
 
 
@@ -238,10 +240,13 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
     if not costs.size:
         raise empty(table.source)
     if episode is not None:
-        costs, places, labels = (
-            *_joined(costs, places, keys, table, design, apart=bool(declared.design.episode)),
-            {},
+        # Told apart by the column that was declared, and by the robot or task that numbers its own.
+        apart = bool(declared.design.episode)
+        steps = _steps(
+            keys, lambda role, row: Place(table.source, unit, places[row], roles[role]), apart=apart
         )
+        costs = _joined(costs, steps, table, design)
+        places, labels = [places[int(rows[0])] for rows in steps.values()], {}
     if others:
         table.warnings[:0] = _misspelled(table, others, judged=judged, all_failed=bool(costs.all()))
     if episode is None and design.cluster is None:  # repeats of a scene may well be alike
@@ -324,61 +329,46 @@ def _reduction(design: Design, table: Table) -> Reduction:
     """Return the rule that makes steps one value, the customary one if none is asked for."""
     rule = design.reduce or USUAL_REDUCTION.get(table.measure.kind)
     if rule is None:
-        problem, where = (
-            "has a cost for every step of an episode",
+        where, problem = (
             Place(table.source, column=table.measure.column),
+            "has a cost for every step of an episode",
         )
         remedy = ("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum")
         raise InvalidSetting(problem, where=where, remedy=remedy)
     return rule
 
 
-def _joined(
-    values: NDArray[np.float64],
-    numbers: Sequence[int],
-    keys: dict[str, Any],
-    table: Table,
-    design: Design,
-    *,
-    apart: bool,
-) -> tuple[NDArray[np.float64], Sequence[int]]:
-    """Return the costs of episodes whose steps have these values, and where each begins; they may interleave.
-
-    The keys of steps become those of episodes, and must be alike in each.
-    """
-    each = [keys.pop("episode"), *([keys["by"]] if apart and "by" in keys else [])]
-    groups = rows_of(list(zip(*each, strict=True)))
-    places, firsts = np.empty(values.size, dtype=np.int64), [int(rows[0]) for rows in groups.values()]
-    for place, rows in enumerate(groups.values()):
-        places[rows] = place
+def _steps(keys: dict[str, Any], place: Callable[[str, int], Place], *, apart: bool) -> Steps:
+    """Return the rows of each episode, whose keys must be alike, and keep one of each key."""
+    own = [keys["by"]] if apart and "by" in keys else []
+    steps: Steps = rows_of(list(zip(keys.pop("episode"), *own, strict=True)))
     for role, names in keys.items():
-        one = [names[firsts[place]] for place in places.tolist()]
-        for row, (first, other) in enumerate(zip(one, names, strict=True)):
-            if first != other:
-                name = each[0][row]
-                problem = (
-                    f"but steps of episode {name} above have {first!r}: several episodes would become one"
-                )
-                ways = (
-                    "keep them apart with ",
-                    Argument("by"),
-                    ", or name a column that no two episodes share",
-                )
-                where = Place(table.source, "row", numbers[row], getattr(design, role, role))
-                raise InvalidSetting(problem, where=where, value=other, remedy=ways)
-        keys[role] = [names[first] for first in firsts]
-    joined = np.full(len(groups), -np.inf)
+        for (episode, *_), rows in steps.items():
+            first = names[rows[0]]
+            for row in rows.tolist():
+                if names[row] != first:
+                    problem = f"but steps of episode {episode} above have {first!r}: several would become one"
+                    remedy = ("keep them apart with ", Argument("by"), ", or name a column that no two share")
+                    raise InvalidSetting(problem, where=place(role, row), value=names[row], remedy=remedy)
+        keys[role] = [names[rows[0]] for rows in steps.values()]
+    return steps
+
+
+def _joined(values: NDArray[np.float64], steps: Steps, table: Table, design: Design) -> NDArray[np.float64]:
+    """Return the costs of episodes whose steps have these values; they may interleave."""
+    places, joined = np.empty(values.size, dtype=np.int64), np.full(len(steps), -np.inf)
+    for place, rows in enumerate(steps.values()):
+        places[rows] = place
     if design.reduce in ("sum", "mean"):
-        joined = np.bincount(places, values, len(groups)).astype(np.float64)
+        joined = np.bincount(places, values).astype(np.float64)
         joined /= np.bincount(places) if design.reduce == "mean" else 1
     elif design.reduce == "last":
         joined[places] = values
     else:
         np.maximum.at(joined, places, values)
     try:
-        costs = convert(dataclasses.replace(table.measure, success_values=()), joined).costs
+        return convert(dataclasses.replace(table.measure, success_values=()), joined).costs
     except InvalidCost as error:
-        name = list(groups)[error.cells.start][0]
+        name = list(steps)[error.cells.start][0]
         where = Place(f"{table.source}: episode {name}", column=table.measure.columns[0])
         raise error.at(where) from None
-    return costs, [numbers[first] for first in firsts]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, repeat
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -315,17 +316,17 @@ class Rows:
         """Return the block of rows that are known to be an episode's, as wide as what is read."""
         if not kept:
             return None
-        numbers = [number for number, _ in kept]
+        numbers, rows = zip(*kept, strict=True)
         labels: dict[str, Sequence[str]] = {}
         for name in list(self.numbering or ()):
-            index = self.names.index(name)
-            cells = [_text(cells, index) for _, cells in kept]
+            cells = list(map(_text, rows, repeat(self.names.index(name))))
             if self._is_numbering(name, numbers, cells):
                 labels[name] = cells
-        columns: dict[str, Cells] = {n: [cells[at] for _, cells in kept] for n, at in self._places.items()}
+        columns: dict[str, Cells] = {}
+        for name in self.wanted:
+            columns[name] = list(map(itemgetter(self.names.index(name)), rows))
         for name in self.questions:  # a short row may lack it
-            index = self.names.index(name)
-            columns[name] = [cells[index] if index < len(cells) else None for _, cells in kept]
+            columns[name] = list(map(_text, rows, repeat(self.names.index(name))))
         self.counted += len(kept)
         return Block(self.source, self.unit, numbers, columns, labels)
 
