@@ -38,9 +38,9 @@ def certify(
     binary: bool | None = None,
     method: HeldOutMethod | None = None,
     bounds: tuple[float, float] | None = None,
-    stopping: Stopping,
     reading: Reading,
     by: str | None = None,
+    stopping: Stopping,
     output: Path,
     sign: Path | None = None,
     seed: int | None = None,
@@ -60,7 +60,8 @@ def certify(
     delta P: Probability that a limit fails, half per side. [default: 0.01]
     delta_upper P: The same for the upper limit alone, instead of --delta.
     delta_lower P: The same for the lower limit alone, instead of --delta.
-    binary: Costs are always 0 or 1, or not. [default: as they look]
+    binary: Costs are always 0 or 1, or not. [default: yes for successes and, for costs, if both 0 and 1 occur
+        and nothing else]
     method NAME: betting, tuned, kl, hoeffding or exact; choose before you look. [default: exact if binary,
         tuned for clusters, else betting]
     bounds LOWER UPPER: Limits that somebody else proved, instead of COSTS; needs --delta.

@@ -26,9 +26,9 @@ def verify(
     costs: str | None = None,
     policy_file: Path | None = None,
     badge: Path | None = None,
-    by: str | None = None,
     key: Path | None = None,
     reading: Reading,
+    by: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Derive every number of a certificate again.

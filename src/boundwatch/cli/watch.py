@@ -30,8 +30,7 @@ from boundwatch.watching.watch import Watch, build_detectors
 @command(
     example="boundwatch watch certificate.json episodes.jsonl --follow --state watch.state\n"
     "my-robot | boundwatch watch certificate.json - --id episode --state watch.state\n"
-    "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody\n"
-    "boundwatch watch certificate.json log.jsonl --predicted critic --unlabeled others"
+    "boundwatch watch certificates.json log.csv --by robot --on-alarm ./call-somebody"
 )
 def watch(
     certificate: Path,
@@ -43,13 +42,13 @@ def watch(
     detector: Literal["sequential-test", "change-detector"] = "sequential-test",
     until_alarm: bool = False,
     key: Path | None = None,
+    reading: Reading,
+    by: str | None = None,
     follow: bool = False,
     state: Path | None = None,
     number: str | None = None,
     allow_gaps: bool = False,
     skip_malformed: bool = False,
-    reading: Reading,
-    by: str | None = None,
     predicted: str | None = None,
     unlabeled: str | None = None,
     on_alarm: str | None = None,
@@ -69,8 +68,8 @@ def watch(
         read as a whole, without --follow and --state.
     alpha_adverse P: Level of ADVERSE. [default: 0.04; change-detector: 0.001]
     alpha_benign P: Level of BENIGN. [default: 0.04; change-detector: 0.001]
-    detector NAME: sequential-test: P[ever a false alarm] <= alpha + delta; change-detector: for late shifts,
-        a false alarm on average after 1/alpha episodes or more.
+    detector NAME: sequential-test: P[ever a false alarm] <= alpha + delta; or change-detector, for late
+        shifts: a false alarm on average after 1/alpha episodes.
     until_alarm: Stop at the first alarm.
     follow: Wait for the file to grow; follow its rotation.
     state FILE: Keep the state here before anything is printed, and resume from it.
