@@ -13,7 +13,7 @@ DERIVED = [
     (source, method)
     for source, methods in limits.METHODS.items()
     for method in methods
-    if source != "external" and method not in ("anytime", "rounds")
+    if source != "external" and method not in ("anytime", "rounds", "weighted")
 ]
 
 

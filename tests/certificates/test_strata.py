@@ -22,12 +22,12 @@ def test_a_stratum_keeps_its_costs_in_order(costs, binary):
 
 def test_strata_are_shares_of_one_mean():
     good = (Stratum("mug", 0.25, 2, 0.5, "01"), Stratum("bowl", 0.75, 2, 1.0, "11"))
-    check_strata(good)
+    check_strata(good, "rounds")
     assert mean_over(good) == 0.875
     with pytest.raises(SchemaMismatch, match="twice"):
-        check_strata((good[0], good[0]))
+        check_strata((good[0], good[0]), "rounds")
     with pytest.raises(SchemaMismatch, match=r"add up to 0\.5"):
-        check_strata((good[0], dataclasses.replace(good[1], weight=0.25)))
+        check_strata((good[0], dataclasses.replace(good[1], weight=0.25)), "rounds")
     with pytest.raises(SchemaMismatch, match="3 outcomes"):
         Stratum("mug", 0.5, 4, 0.25, outcomes="010")
 

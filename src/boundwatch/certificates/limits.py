@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 import numpy as np
@@ -14,7 +15,17 @@ from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import largest_refuted
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.bounds.rounds import rounds_lower, rounds_upper
-from boundwatch.certificates.record import CostRecord, Stratum, Trials, provenance_of, rounds_of
+from boundwatch.bounds.strata import pooled_lower, pooled_upper, weighted_lower
+from boundwatch.certificates.record import (
+    CostRecord,
+    Stratum,
+    Trials,
+    is_balanced,
+    mean_over,
+    provenance_of,
+    rounds_of,
+    strata_of,
+)
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, CertificateError, InvalidLevel, InvalidSetting
@@ -24,10 +35,10 @@ if TYPE_CHECKING:
 
 HeldOutMethod = Literal["betting", "tuned", "kl", "hoeffding", "exact"]
 """How limits may follow from a number of held-out costs that was fixed in advance."""
-Method = HeldOutMethod | Variant | Literal["anytime", "rounds", "external"]
+Method = HeldOutMethod | Variant | Literal["anytime", "rounds", "weighted", "external"]
 Source = Literal["held-out", "pac-bayes", "pointwise", "external"]
 METHODS: dict[Source, tuple[Method, ...]] = {
-    "held-out": (*get_args(HeldOutMethod), "anytime", "rounds"),
+    "held-out": (*get_args(HeldOutMethod), "anytime", "rounds", "weighted"),
     "pac-bayes": get_args(Variant),
     "pointwise": ("kl",),
     "external": ("external",),
@@ -52,14 +63,14 @@ def derive(certificate: Certificate) -> tuple[float, float]:
     """Return the lower and the upper limit that follow from the other fields of a certificate."""
     below, above, record = certificate.delta_lower, certificate.delta_upper, certificate.record
     kind = certificate.source, certificate.method
+    if certificate.strata:
+        return _OVER_TASKS[certificate.method](certificate.strata, below, above)
     if kind == ("held-out", "betting"):
         return _by_betting([record or _failures_of(certificate)], below, above)[0]
     if kind == ("held-out", "tuned"):
         values, weights = (record or _failures_of(certificate)).arrays()
         lower = float(bounds.tuned_lower(values, below, weights))
         return lower, float(bounds.tuned_upper(values, above, weights))
-    if kind == ("held-out", "rounds"):
-        return _by_rounds(certificate.strata, below, above)
     if kind == ("held-out", "anytime") and record is not None:
         values, weights = record.arrays()
         bets = Bets.for_costs(binary=False)
@@ -78,6 +89,28 @@ def _by_rounds(strata: Sequence[Stratum], delta_lower: float, delta_upper: float
     lower, upper = rounds_lower(costs, delta_lower, weights), rounds_upper(costs, delta_upper, weights)
     # Limits that were the narrowest once may cross: then one of them failed, and both are moved outward.
     return min(lower, upper), max(lower, upper)
+
+
+def _exact(strata: Sequence[Stratum], delta_lower: float, delta_upper: float) -> tuple[float, float]:
+    failures, n = sum(each.failures for each in strata), sum(each.n for each in strata)
+    return float(pooled_lower(failures, n, delta_lower)), float(pooled_upper(failures, n, delta_upper))
+
+
+def _betting(strata: Sequence[Stratum], delta_lower: float, delta_upper: float) -> tuple[float, float]:
+    costs = np.concatenate([each.costs for each in strata])
+    lower, upper = bounds.betting_lower(costs, delta_lower), bounds.betting_upper(costs, delta_upper)
+    return max(float(lower), 0.0), min(float(upper), 1.0)
+
+
+def _weighted(strata: Sequence[Stratum], delta_lower: float, delta_upper: float) -> tuple[float, float]:
+    means, n, weights = np.array([(each.mean_cost, each.n, each.weight) for each in strata]).T
+    rest = weighted_lower(1 - means, n, weights, delta_upper)
+    lower = weighted_lower(means, n, weights, delta_lower)
+    return max(lower, 0.0), min(float(np.nextafter(1 - rest, 2.0)), 1.0)
+
+
+_OVER_TASKS = {"exact": _exact, "betting": _betting, "weighted": _weighted, "rounds": _by_rounds}
+"""How limits on the mean over tasks follow."""
 
 
 def _failures_of(certificate: Certificate) -> CostRecord:
@@ -135,6 +168,7 @@ class Measured(Protocol):
     binary: bool
     measure: Measure
     design: Design
+    keys: Mapping[Any, Sequence[str]]
 
     @property
     def trials(self) -> Trials | None:
@@ -154,7 +188,7 @@ def held_out(
     """Return the fields of a certificate from held-out costs; see `boundwatch.Certificate.from_held_out`."""
     if (costs is None) == (successes is None):
         raise InvalidSetting("give either costs or successes, one of the two")
-    design, trials = PLAIN, None
+    design, trials, tasks = PLAIN, None, None
     if successes is not None:
         given = np.asarray(successes)
         truths = check_costs(given * 1.0 if given.dtype.kind == "b" else given, binary=True, name="successes")
@@ -163,7 +197,11 @@ def held_out(
         read = cast("Measured", costs)
         binary = read.binary if binary is None else binary
         measure, design, trials, costs = measure or read.measure, read.design, read.trials, read.costs
-    binary = False if binary is None else binary
+        tasks = read.keys.get("strata")
+    binary = False if binary is None else check_flag(binary, "binary")
+    origin |= {"binary": binary, "measure": measure, "trials": trials}
+    if tasks is not None:
+        return _of_strata(cast("ArrayLike", costs), tasks, design, deltas, method, **origin)
     if method is None:
         method = "exact" if binary else "betting" if trials is None else "tuned"
     else:
@@ -171,8 +209,30 @@ def held_out(
     if method == "exact" and not binary:
         remedy = ("pass ", Argument("binary", True), ", or use 'betting' or 'kl'")
         raise InvalidSetting("needs binary costs", name="method", value=method, remedy=remedy)
-    origin |= {"binary": binary, "method": method, "measure": measure, "design": design, "trials": trials}
-    return fields_of("held-out", costs, deltas, **origin)
+    return fields_of("held-out", costs, deltas, method=method, design=design, **origin)
+
+
+def _of_strata(
+    costs: ArrayLike,
+    tasks: Sequence[str],
+    design: Design,
+    deltas: Deltas,
+    method: HeldOutMethod | None,
+    *,
+    binary: bool,
+    **origin: Any,
+) -> dict[str, Any]:
+    """Return the fields of a certificate of the mean over a fixed set of tasks."""
+    values = check_costs(costs, binary=binary)
+    strata = strata_of(values, tasks, design.weights, binary=binary)
+    usual: Method = ("exact" if binary else "betting") if is_balanced(strata) else "weighted"
+    if method not in (None, usual):
+        problem = f"does not go with the mean over these tasks, whose limits are by {usual!r}"
+        raise InvalidSetting(problem, name="method", value=method, remedy="leave it out")
+    if design.strata is None:
+        design = dataclasses.replace(design, strata="task")
+    fields = fields_of("held-out", values, deltas, binary=binary, method=usual, design=design, **origin)
+    return fields | {"mean_cost": mean_over(strata), "record": None, "strata": strata}
 
 
 def fields_of(

@@ -257,13 +257,58 @@ class Stratum:
         return vars(self) | ({} if isinstance(self.outcomes, str) else {"outcomes": list(self.outcomes)})
 
 
-def check_strata(strata: Sequence[Stratum]) -> None:
-    """Refuse strata that are named twice, or whose weights are not shares of one mean."""
+def check_strata(strata: Sequence[Stratum], method: str) -> None:
+    """Refuse strata that are named twice, are no shares of one mean, or need another method."""
     names = [each.name for each in strata]
     if len(set(names)) < len(names):
         raise SchemaMismatch("names one twice", name="strata", value=names)
     if strata and not math.isclose(total := math.fsum(each.weight for each in strata), 1, abs_tol=1e-9):
         raise SchemaMismatch(f"have weights that add up to {total:.10g}, not 1", name="strata")
+    of_strata = method in ("weighted", "rounds") or (strata and method in ("exact", "betting"))
+    if bool(strata) != bool(of_strata):
+        problem = f"{'does not go with' if strata else 'needs'} strata"
+        raise SchemaMismatch(problem, name="method", value=method)
+    if method == "rounds":
+        rounds_of(strata)
+    elif method != "weighted" and strata and not is_balanced(strata):
+        raise SchemaMismatch("needs trials in proportion to the weights", name="method", value=method)
+
+
+def strata_of(
+    costs: Array, names: Sequence[str], weights: Mapping[str, float], *, binary: bool
+) -> tuple[Stratum, ...]:
+    """Return what a certificate keeps of each task, from the costs of all and the task of each.
+
+    Tasks count as `weights` says, all that occur alike if it is empty.
+    """
+    rows: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        rows.setdefault(name, []).append(place)
+    known = dict(weights) or dict.fromkeys(rows, 1.0)
+    refuse_other_tasks(rows, known)
+    total = math.fsum(known.values())
+    return tuple(
+        Stratum.in_order(name, weight / total, costs[rows[name]], binary=binary)
+        for name, weight in known.items()
+    )
+
+
+def is_balanced(strata: Sequence[Stratum]) -> bool:
+    """Return whether the numbers of trials are in proportion to the weights."""
+    total = sum(each.n for each in strata)
+    return all(math.isclose(each.n / total, each.weight, rel_tol=1e-12) for each in strata)
+
+
+def refuse_other_tasks(found: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse trials of a task whose mean is not meant, or none of one whose mean is."""
+    given, meant = list(found), list(known)
+    if unknown := [name for name in given if name not in meant]:
+        problem = f"is not among the tasks whose mean is meant ({', '.join(meant)})"
+        remedy = "choose the rows of those tasks, or certify with it"
+        raise InvalidSetting(problem, name="strata", value=unknown[0], remedy=remedy)
+    if missing := [name for name in meant if name not in given]:
+        problem = f"there are no trials of {', '.join(missing)}, and the mean over all tasks is meant"
+        raise InvalidSetting(problem, remedy="run them, or certify without")
 
 
 def mean_over(strata: Sequence[Stratum]) -> float:

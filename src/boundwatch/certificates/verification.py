@@ -20,9 +20,9 @@ from boundwatch.certificates.record import (
     check_strata,
     costs_digest,
     mean_over,
-    rounds_of,
+    strata_of,
 )
-from boundwatch.errors import CertificateError, ProvenanceMismatch, SchemaMismatch
+from boundwatch.errors import Argument, CertificateError, ProvenanceMismatch, SchemaMismatch
 
 if TYPE_CHECKING:
     from boundwatch.certificates.certificate import Certificate
@@ -78,9 +78,7 @@ def check_fields(certificate: Certificate) -> None:
         raise SchemaMismatch(problem, name="n", value=certificate.n, remedy=remedy)
     if certificate.method == "exact" and not certificate.binary:
         raise SchemaMismatch("needs binary = true", name="method", value="exact")
-    check_strata(certificate.strata)
-    if certificate.method == "rounds":
-        rounds_of(certificate.strata)
+    check_strata(certificate.strata, certificate.method)
     if (trials := certificate.trials) is not None and (certificate.n or 0) > trials.n:
         problem = f"has fewer trials than clusters, n = {certificate.n}"
         raise SchemaMismatch(problem, name="trials", value=trials.n)
@@ -135,11 +133,13 @@ def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], C
         found = _rounds(certificate, costs, values)
         values, strata = found.array().ravel(), found.strata(binary=certificate.binary)
         theirs = dataclasses.replace(certificate, strata=strata, mean_cost=mean_over(strata))
+    elif certificate.strata:
+        theirs = _in_strata(certificate, costs, values)
     elif certificate.method == "anytime":
         values = values[: certificate.n]
     if values.size < given:  # a campaign stops in the middle of what may be a longer file
         checks.append(Check("stopped", True, f"after {values.size} of these {given} costs"))
-    if certificate.method != "rounds":
+    if not certificate.strata:
         record = None if certificate.record is None else CostRecord.of(values)
         theirs = dataclasses.replace(certificate, mean_cost=float(values.mean()), record=record)
     theirs = dataclasses.replace(theirs, n=values.size)
@@ -153,10 +153,25 @@ def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], C
     return checks, theirs
 
 
+def _in_strata(certificate: Certificate, costs: Any, values: NDArray[np.float64]) -> Certificate:
+    """Return the certificate of costs that say which task each is of."""
+    tasks = _tasks_of(costs)
+    if tasks is None:
+        problem = "these costs do not say which task each is of"
+        raise ProvenanceMismatch(problem, remedy=("give ", Argument("strata")))
+    weights = {each.name: each.weight for each in certificate.strata}
+    strata = strata_of(values, tasks, weights, binary=certificate.binary)
+    return dataclasses.replace(certificate, strata=strata, mean_cost=mean_over(strata))
+
+
+def _tasks_of(costs: Any) -> Sequence[str] | None:
+    keys = getattr(costs, "keys", None)
+    return keys.get("strata") if isinstance(keys, Mapping) else None
+
+
 def _rounds(certificate: Certificate, costs: Any, values: NDArray[np.float64]) -> Rounds:
     """Return costs in rounds, from the task of each, or from one of each task after the other."""
-    names, keys = [each.name for each in certificate.strata], getattr(costs, "keys", None)
-    tasks = keys.get("strata") if isinstance(keys, Mapping) else None
+    names, tasks = [each.name for each in certificate.strata], _tasks_of(costs)
     found = Rounds({each.name: each.weight for each in certificate.strata})
     for place, cost in enumerate(values.tolist()):
         task = names[place % len(names)] if tasks is None else tasks[place]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds
 from boundwatch._support.describing import InNotebook
+from boundwatch._support.schema import FrozenMapping
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.episodes import compatible
 
@@ -99,6 +101,9 @@ class Finding(InNotebook):
     first_alarm
         Of an anytime-valid detector: the episode, counted from 1, at which the verdict was reached; None
         while it is WITHIN.
+    tasks
+        If the mean over a fixed set of tasks was certified: the finding on each, under the same error rates.
+        All other fields are then about all tasks together. Empty elsewhere.
     """
 
     verdict: Verdict
@@ -119,6 +124,17 @@ class Finding(InNotebook):
     e_benign: float | None = None
     first_alarm: int | None = None
     shares_of: str | None = None
+    tasks: Mapping[str, Finding] = FrozenMapping()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        content = super().to_dict()
+        tasks = [each.to_dict() for each in content.pop("tasks").values()]
+        return content | ({"tasks": tasks} if tasks else {})
+
+    def called(self, verdict: Verdict) -> list[str]:
+        """Return the tasks with this verdict."""
+        return [task for task, finding in self.tasks.items() if finding.verdict is verdict]
 
     @property
     def shift_size(self) -> ShiftSize:

@@ -252,6 +252,9 @@ class FixedSampleDetector(ABC):
             The costs of n new episodes, of the kind that was certified. n must not depend on the costs. What
             is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
         """
+        if self.certificate.strata:
+            remedy = "judge it by HypothesisTest(...).decide"
+            raise InvalidSetting("is of the mean over tasks", name="certificate", remedy=remedy)
         many = self._judge(new_costs(costs, self.certificate)[None])
         known: dict[str, Any] = {name: getattr(many, name) for name in _OF_ALL}
         known |= {name: float(getattr(many, name)[0]) for name in _NUMBERS}

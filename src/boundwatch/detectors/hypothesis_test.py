@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from boundwatch.detectors.base import LOOK_LEVEL
+from numpy.typing import ArrayLike
+
+from boundwatch.detectors.base import LOOK_LEVEL, Finding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.strata import decide_strata
+from boundwatch.errors import InvalidSetting
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,35 @@ class HypothesisTest(FixedSampleDetector):
         super().__post_init__()
         self._store_level("alpha_adverse")
         self._store_level("alpha_benign")
+
+    def decide(self, costs: ArrayLike | Mapping[str, ArrayLike]) -> Finding:
+        """Judge one dataset; of a certificate of the mean over tasks, all together and each by itself.
+
+        Parameters
+        ----------
+        costs
+            Costs of n new episodes; n must not depend on them. Of several tasks: `Episodes` that say which
+            task each is of, or a mapping of tasks to costs; all certified tasks, and no other.
+
+        Examples
+        --------
+        >>> import boundwatch as bw
+        >>> tasks = ["mug"] * 40 + ["bowl"] * 40
+        >>> lab = bw.Episodes([0] * 38 + [1] * 2 + [0] * 30 + [1] * 10, strata=tasks, binary=True)
+        >>> finding = bw.HypothesisTest(bw.Certificate.from_held_out(lab)).decide(
+        ...     {"mug": [0] * 10 + [1] * 10, "bowl": [0] * 15 + [1] * 5}
+        ... )
+        >>> finding.verdict.value, finding.tasks["mug"].verdict.value, finding.tasks["bowl"].verdict.value
+        ('adverse', 'adverse', 'within')
+        """
+        if self.certificate.strata:
+            return decide_strata(self.certificate, costs, self.levels, self.margin, self.tail)
+        if isinstance(costs, Mapping):
+            remedy = "give the costs as they are, or judge tasks by FamilyTest"
+            raise InvalidSetting(
+                "are of several tasks, and the certificate is not", name="costs", remedy=remedy
+            )
+        return super().decide(costs)
 
     @property
     def levels(self) -> tuple[float, float]:
