@@ -24,7 +24,7 @@ def test_scenes_are_certified_and_checked_without_saying_so_twice(run, sheets):
     content = json.loads(certificate.read_text())
     assert (content["n"], content["trials"]["n"], content["design"]) == (20, 200, {"cluster": "scene"})
     checked = run("check", certificate, new)
-    assert checked.out.startswith("ADVERSE: worse than certified; at least ")
+    assert checked.out.startswith("ADVERSE: worse than in the lab; at least ")
     assert "12 scenes x 5 repeats: 60 trials, " in checked.out
     assert "on average over 12 scenes" in checked.out
     assert json.loads(run("check", certificate, new, "--json").out)["n"] == 12

@@ -26,6 +26,7 @@ from boundwatch.detectors import (
 from boundwatch.detectors.base import TailName
 from boundwatch.detectors.family import Control
 from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.notes import rows_of
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 from boundwatch.reporting import families as words
 
@@ -118,11 +119,14 @@ def judge(
     test: Any = None
     if isinstance(loaded, Certificate) and by is None:
         test = judging.build(loaded)
-    else:
+    if test is None or test.certificate.strata:
         refuse(single, _SEVERAL)
     read = reading.read_all(costs, by=by, certificates=loaded, allow_own=allow_own)
     if test is not None:
-        new = read.sources[0].costs
+        (episodes,) = read.sources
+        new: Any = episodes.costs
+        if isinstance(loaded, Certificate) and loaded.strata:
+            new = {task: new[rows] for task, rows in rows_of(episodes.keys["strata"]).items()}
         return Judged(test, new, test.decide(new), read.sources)
     tasks: Any = {name: part.costs for name, part in read.parts.items()}
     if isinstance(loaded, Certificate):

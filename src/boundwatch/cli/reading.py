@@ -157,10 +157,7 @@ class Reading:
                 raise
             problem, remedy = "is a certificate, not costs", "give the file of the episodes"
             raise InvalidSetting(problem, where=Place(path), remedy=remedy) from None
-        if "strata" in others.get("answers", ()) or episodes.design.strata is None:
-            return episodes
-        note = f"{episodes.source}: strata are kept, but all trials are judged as one sample"
-        return dataclasses.replace(episodes, notes=(*episodes.notes, note))
+        return episodes
 
     def read_all(
         self, path: str, *, by: str | None = None, certificates: Loaded | None = None, **others: Any

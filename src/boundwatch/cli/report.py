@@ -59,9 +59,9 @@ def report(
     page |= {"source": "; ".join(map(out.describe_source, found.sources))}
     warnings = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))
     out.print_warnings(*found.sources)
-    if isinstance(found.test, FamilyTest):
+    if isinstance(found.test, FamilyTest) or found.finding.tasks:
         html = render_family_report(found.test, found.costs, warnings=warnings, **page)
-        said = [wording.headline(found.finding, words.member(found.test.family))]
+        said = [words.in_words(found.test, found.finding).headline]
     else:
         if ledger is not None:
             own = found.test.certificate.fingerprint

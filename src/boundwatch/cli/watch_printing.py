@@ -66,7 +66,7 @@ def _json_line(event: Counted, interval: bool) -> str:
     if event.stream:
         head["stream"] = event.stream
     for field in dataclasses.fields(event.finding):
-        if interval or not field.name.startswith("shift_"):
+        if field.name != "tasks" and (interval or not field.name.startswith("shift_")):
             head[field.name] = getattr(event.finding, field.name)
     return json.dumps(head, allow_nan=False)
 

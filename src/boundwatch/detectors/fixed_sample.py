@@ -252,9 +252,7 @@ class FixedSampleDetector(ABC):
             The costs of n new episodes, of the kind that was certified. n must not depend on the costs. What
             is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
         """
-        if self.certificate.strata:
-            remedy = "judge it by HypothesisTest(...).decide"
-            raise InvalidSetting("is of the mean over tasks", name="certificate", remedy=remedy)
+        self._refuse_tasks()
         many = self._judge(new_costs(costs, self.certificate)[None])
         known: dict[str, Any] = {name: getattr(many, name) for name in _OF_ALL}
         known |= {name: float(getattr(many, name)[0]) for name in _NUMBERS}
@@ -266,6 +264,13 @@ class FixedSampleDetector(ABC):
             no_worse=None if many.no_worse is None else bool(many.no_worse[0]),
         )
 
+    def _refuse_tasks(self) -> None:
+        if self.certificate.strata:
+            remedy = "judge them by a hypothesis test that knows which task each is of"
+            raise InvalidSetting(
+                "these are costs of one sample, and the certificate is of several tasks", remedy=remedy
+            )
+
     def decide_many(self, costs: ArrayLike) -> Findings:
         """Judge many datasets of equal size at once.
 
@@ -274,6 +279,7 @@ class FixedSampleDetector(ABC):
         costs
             A (datasets, n) array. Each row is one dataset; the guarantee holds for each, not for all at once.
         """
+        self._refuse_tasks()
         return self._judge(self.certificate.check_costs(costs, ndim=2))
 
     def could_alarm(self, n: int) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from boundwatch._support.schema import FrozenMapping
 from boundwatch.bounds import betting_p_value
@@ -107,13 +107,10 @@ def decide_strata(
 
 def _by_task(certificate: Certificate, costs: Any) -> dict[str, Array]:
     """Return the new costs of each certified task; refuse missing and other tasks."""
+    meant = [each.name for each in certificate.strata]
     if isinstance(costs, Mapping):
-        given: Mapping[str, ArrayLike] = costs
-        costs = Episodes(
-            np.concatenate([np.asarray(each, dtype=np.float64) for each in given.values()]),
-            strata=[name for name, each in given.items() for _ in range(len(np.atleast_1d(each)))],
-            binary=certificate.binary or None,
-        )
+        refuse_other_tasks(costs, meant)
+        return {name: certificate.check_costs(costs[name]) for name in meant}
     tasks = costs.keys.get("strata") if isinstance(costs, Episodes) else None
     if tasks is None:
         problem = (
@@ -121,7 +118,6 @@ def _by_task(certificate: Certificate, costs: Any) -> dict[str, Array]:
         )
         raise InvalidSetting(problem, remedy=("give ", Argument("strata")))
     values, names = certificate.check_costs(compatible(costs, certificate)), np.array(tasks)
-    meant = [each.name for each in certificate.strata]
     refuse_other_tasks(dict.fromkeys(tasks), meant)
     return {name: values[names == name] for name in meant}
 

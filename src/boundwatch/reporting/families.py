@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from boundwatch.bounds.multiple import OVERALL_SHARE, with_overall
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
-from boundwatch.detectors.base import Finding
+from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.strata import by_task
 from boundwatch.reporting import wording
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -90,12 +93,69 @@ def in_words(test: FixedSampleDetector | FamilyTest, finding: Finding | FamilyFi
     if isinstance(test, FamilyTest) and isinstance(finding, FamilyFinding):
         family = test.family
         headline = wording.headline(finding, member(family))
-        return Words(headline, (), verdicts(family, finding), rates(family, finding), notes(test, finding))
+        return Words(
+            headline, (), verdicts(family, finding.tasks), rates(family, finding), notes(test, finding)
+        )
     if isinstance(test, FamilyTest) or isinstance(finding, FamilyFinding):
         raise TypeError("a finding is said with the test that found it")
+    if finding.tasks:
+        return _of_strata(test, finding)
     compared = wording.comparison(test.certificate, finding)
     rows, caveats = wording.evidence(test.certificate, finding), wording.caveats(test, finding)
     return Words(wording.answer(finding), (compared,), None, rows, caveats)
+
+
+def _of_strata(test: FixedSampleDetector, finding: Finding) -> Words:
+    """Say a finding on the mean over tasks and on each of them."""
+    certificate, family = test.certificate, by_task(test.certificate)
+    lines = [wording.comparison(certificate, finding)]
+    if called := finding.called(Verdict.ADVERSE):
+        lines.append(f"By itself ADVERSE: {', '.join(called)}.")
+    return Words(
+        wording.answer(finding),
+        tuple(lines),
+        strata(certificate, finding),
+        strata_rates(finding),
+        _strata_notes(family),
+    )
+
+
+def strata(certificate: Certificate, finding: Finding) -> Table:
+    """Return the table of verdicts on all tasks and on each."""
+    tasks = {name: each for name, each in finding.tasks.items() if isinstance(each, TaskFinding)}
+    heads, rows = verdicts(by_task(certificate), tasks)
+    adverse = with_overall(finding.p_adverse, [each.p_adverse for each in tasks.values()])[0]
+    adjusted = adverse, min(finding.p_benign / OVERALL_SHARE, 1.0)
+    first = _verdict(certificate, finding, adjusted, certificate.binary)
+    return heads, [(*first, "all together"), *rows]
+
+
+def strata_rates(finding: Finding) -> list[tuple[str, str]]:
+    """Say what is guaranteed for all tasks and each of them."""
+    alarm, comfort = finding.false_positive_rate, finding.false_negative_rate
+    return [
+        (
+            "false alarms",
+            f"if no task got worse, the probability of any ADVERSE is at most {alarm:.6g}, delta included",
+        ),
+        (
+            "false comfort",
+            f"BENIGN for a mean, or a task, that got worse: at most {comfort:.6g}, delta included",
+        ),
+        *wording.margin_words(finding),
+    ]
+
+
+def _strata_notes(family: CertificateFamily) -> list[str]:
+    column = "" if family.by == "task" else f" ({family.by})"
+    return [
+        f"The first row is about all tasks{column} together and gets 0.8 of the level, the others 0.2 by "
+        "Holm, or all of it once the first is ADVERSE; a task that is ADVERSE makes the first row so, too.",
+        "Limits on the shift hold for the mean and all tasks at once. Where some tasks got worse and others "
+        "better, those of the first row say what became of the mean.",
+        "The rates are those of the procedure, not the probability that a verdict is wrong.",
+        _LOOKS["holm"],
+    ]
 
 
 def promises(family: CertificateFamily) -> Table:
@@ -117,21 +177,26 @@ def promises(family: CertificateFamily) -> Table:
     ]
 
 
-def verdicts(family: CertificateFamily, finding: FamilyFinding) -> Table:
+def verdicts(family: CertificateFamily, tasks: Mapping[str, TaskFinding]) -> Table:
     """Return the table of verdicts."""
     failures = in_failures(family)
     seen = ("failed",) if failures else ("episodes", "mean cost")
     margins = {
         f"worse by at most {wording.points(each.margin, 'nearest') if failures else f'{each.margin:g}'}"
-        for each in finding.tasks.values()
+        for each in tasks.values()
         if each.margin is not None
     }
     heads = ("verdict", *margins, *seen, "certified", "shift", "adverse", "benign", family.by)
-    rows = [(*_verdict(family[task], found, failures), task) for task, found in finding.tasks.items()]
+    rows = [
+        (*_verdict(family[task], found, (found.adjusted_adverse, found.adjusted_benign), failures), task)
+        for task, found in tasks.items()
+    ]
     return heads, rows
 
 
-def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tuple[str, ...]:
+def _verdict(
+    certificate: Certificate, found: Finding, adjusted: tuple[float, float], failures: bool
+) -> tuple[str, ...]:
     if failures:
         seen = [wording.failed(found).removesuffix(" failed"), wording.limits(certificate)]
         shift = wording.signed_points(found.shift_lower, found.shift_upper)
@@ -139,7 +204,7 @@ def _verdict(certificate: Certificate, found: TaskFinding, failures: bool) -> tu
         certified = f"{wording.floor(certificate.lower)} to {wording.ceiling(certificate.upper)}"
         seen = [str(found.n), f"{found.mean_cost:.4f}", certified]
         shift = f"{wording.floor(found.shift_lower, '+')} to {wording.ceiling(found.shift_upper, '+')}"
-    levels = map(wording.upward, (found.adjusted_adverse, found.adjusted_benign))
+    levels = map(wording.upward, adjusted)
     shown = () if found.no_worse is None else ("shown" if found.no_worse else "not shown",)
     return (found.verdict.name, *shown, *seen, shift, *levels)
 

@@ -17,6 +17,7 @@ from boundwatch.certificates.record import costs_digest
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
+from boundwatch.detectors.strata import by_task
 from boundwatch.reporting import families, page, svg, wording
 from boundwatch.reporting.page import Html
 
@@ -217,29 +218,33 @@ def _noticed(
 
 
 def render_family_report(
-    test: FamilyTest,
+    test: FixedSampleDetector | FamilyTest,
     costs: Mapping[str, ArrayLike],
     *,
     source: str | None = None,
     warnings: Sequence[str] = (),
     title: str | None = None,
     facts: Mapping[str, str | None] | None = None,
-    finding: FamilyFinding | None = None,
+    finding: Finding | FamilyFinding | None = None,
 ) -> str:
     """Judge the new costs of several tasks and return the report, as `render_report` does of one."""
-    family, one = test.family, families.member(test.family)
-    finding = test.decide(costs) if finding is None else finding
+    family = test.family if isinstance(test, FamilyTest) else by_task(test.certificate)
+    one = families.member(family)
+    finding = test.decide(costs) if finding is None else finding  # type: ignore[arg-type]
     values = {task: np.asarray(costs[task], dtype=np.float64) for task in finding.tasks}
-    answer = wording.headline(finding, one)
+    said = families.in_words(test, finding)
     column = "" if one == family.by else f" (column {family.by})"
     judged = f"{wording.count(len(finding.tasks), one)}{column}"
     adverse = finding.called(Verdict.ADVERSE)
     called = [f"Called ADVERSE: {', '.join(adverse)}."] if adverse else []
-    heads, lines = families.verdicts(family, finding)
+    heads, lines = said.table or ((), [])
     assumed = [line for task in finding.tasks for line in wording.assumptions(family[task])]
+    certified = {f"{task}: certificate": family[task].fingerprint for task in costs}
+    if not isinstance(test, FamilyTest):
+        certified = {"certificate": test.certificate.fingerprint}
     provenance = {
         "new costs": source,
-        **{f"{task}: certificate": family[task].fingerprint for task in costs},
+        **certified,
         **{f"{task}: new costs, SHA-256": costs_digest(values[task]) for task in costs},
         "detector": str(test),
         "report written": _now(),
@@ -247,12 +252,12 @@ def render_family_report(
     sections = [
         page.heading(title or f"Report on {wording.count(len(family), one)}", level=1),
         _lead(f"{judged} with their certificates", facts),
-        page.verdict(finding.verdict.value, answer, called),
+        page.verdict(finding.verdict.value, said.headline, called),
         page.warnings(warnings),
         page.heading(f"The verdict on each {one}"),
         page.table((heads[-1], *heads[:-1]), [(line[-1], *line[:-1]) for line in lines]),
-        page.rows(families.rates(family, finding)),
-        page.bullets(families.notes(test, finding)),
+        page.rows(said.rows),
+        page.bullets(said.notes),
         page.heading("What was seen"),
         page.paragraph(_STRIP if families.in_failures(family) else f"{_DOTS}."),
     ]
@@ -266,7 +271,7 @@ def render_family_report(
         sections.append(page.figure(drawing, wording.promise(certificate)[0]))
     sections += [page.heading("Provenance"), page.rows(provenance.items(), code=True)]
     sections += signature(list(dict.fromkeys(assumed)), _NEW)
-    return page.page(title or answer, sections)
+    return page.page(title or said.headline, sections)
 
 
 def _lead(of: str, facts: Mapping[str, str | None] | None) -> Html:

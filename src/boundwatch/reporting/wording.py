@@ -73,12 +73,18 @@ def says(verdict: Verdict, *, binary: bool) -> str:
 def answer(finding: Finding) -> str:
     """Say a verdict and how large the shift is at least, in one line."""
     said = says(finding.verdict, binary=in_failures(finding))
+    if finding.tail == "joint":  # limits that were certified may well hold what was seen
+        said = said.replace("than certified", "than in the lab")
+    over = f", over {count(len(finding.tasks), 'task')}" if finding.tasks else ""
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
-        return said
-    sure = _confidence(finding.false_positive_rate)
+        return f"{said}{over}"
+    sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence, delta included)"
     if in_failures(finding):
-        return f"ADVERSE: worse than certified; at least {points(finding.shift_lower)} more failures {sure}"
-    return f"{said}; up by at least {floor(finding.shift_lower)} {sure}"
+        than = "in the lab" if finding.tail == "joint" else "certified"
+        return (
+            f"ADVERSE: worse than {than}{over}; at least {points(finding.shift_lower)} more failures {sure}"
+        )
+    return f"{said}{over}; up by at least {floor(finding.shift_lower)} {sure}"
 
 
 def in_failures(subject: Certificate | Finding) -> bool:
@@ -318,7 +324,8 @@ def failed(finding: Any) -> str:
     """Say how many trials failed, of a finding with `n` costs of 0 or 1, or shares in so many clusters."""
     if getattr(finding, "shares_of", None) is not None:
         return f"{percent(finding.mean_cost)} failed, on average over {count(finding.n, finding.shares_of)}"
-    failures = round(finding.mean_cost * finding.n)
+    parts = list(getattr(finding, "tasks", {}).values()) or [finding]  # whose weights may differ
+    failures = sum(round(each.mean_cost * each.n) for each in parts)
     if isinstance(finding, Campaign) and finding.failures is not None:  # tasks may have weights
         failures = finding.failures
     return f"{failures} of {finding.n} failed"
