@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
 from boundwatch import bounds
-from boundwatch.bounds.rate_difference import fewest_that_differ
+from boundwatch.bounds.rate_difference import fewest_that_differ, rate_difference_p_value
+from boundwatch.planning.before_certificate import Question
 
 ALPHA, DELTA = 0.05, 0.01
 FAMILIES = [  # tasks, lab trials and their rate, new trials and their rate
@@ -17,11 +19,18 @@ FAMILIES = [  # tasks, lab trials and their rate, new trials and their rate
     (3, 100, 0.05, 30, 0.25),
     (20, 30, 0.3, 50, 0.8),
 ]
+MARGINS = [
+    (n, n, 0.1, 0.04) for n in (1047, 1048)
+]  # trials in the lab and at the site, their rate, the margin
+MARGINS += [(1048, 300, 0.1, 0.05), (3000, 3000, 0.2, 0.03), (3000, 100, 0.05, 0.08)]
 
 
 def run() -> dict[str, Any]:
     """Compute, and return the numbers."""
-    return {"families": [_family(*setting) for setting in FAMILIES]}
+    return {
+        "families": [_family(*setting) for setting in FAMILIES],
+        "margins": [_margin(*setting) for setting in MARGINS],
+    }
 
 
 def _family(tasks: int, lab: int, rate: float, new: int, worse: float) -> dict[str, Any]:
@@ -40,6 +49,38 @@ def _family(tasks: int, lab: int, rate: float, new: int, worse: float) -> dict[s
     }
 
 
+def _margin(lab: int, site: int, rate: float, margin: float) -> dict[str, Any]:
+    """Return the power of "no worse": a limit on each rate, the test in use, and what `plan` says.
+
+    The fewest failures in the lab are searched at 25 numbers of failures at the site, lines drawn between.
+    """
+    total, likely = ALPHA + DELTA / 2, binom.pmf(np.arange(site + 1), site, rate)
+    share = min(max(site / (site + lab), 0.05), 0.95)
+    lower = bounds.clopper_pearson_lower(np.arange(lab + 1), lab, share * total)
+    upper = bounds.clopper_pearson_upper(np.arange(site + 1), site, (1 - share) * total)
+    limits = likely @ binom.sf(np.searchsorted(lower, upper - margin, side="right") - 1, lab, rate)
+    places = np.flatnonzero(likely > 1e-6)
+    tried = np.unique(np.linspace(places[0], places[-1], 25).round().astype(int))
+    needed = [
+        bisect_left(
+            range(lab + 1), True, key=lambda k: rate_difference_p_value(site, j, lab, k, -margin) <= total
+        )
+        for j in tried.tolist()
+    ]
+    between = np.interp(places, tried, needed)
+    whole = np.floor(between)
+    tails = binom.sf(whole - 1, lab, rate) - (between - whole) * binom.pmf(whole, lab, rate)
+    return {
+        "lab": lab,
+        "site": site,
+        "rate": rate,
+        "margin": margin,
+        "two limits": float(limits),
+        "in use": float(likely[places] @ tails),
+        "plan": Question("no worse", rate, rate, margin, ALPHA, DELTA / 2).power(lab, site).power,
+    }
+
+
 def show(result: dict[str, Any]) -> None:
     """Print the numbers as tables."""
     print(
@@ -50,3 +91,8 @@ def show(result: dict[str, Any]) -> None:
         print(
             f"{told:>32} at {row['new'][1]:g}: {row['by limits']:.3f} by limits, {row['jointly']:.3f} jointly"
         )
+    print("No worse by more than a margin, both rates equal: power")
+    for row in result["margins"]:
+        told = f"{row['lab']} and {row['site']} trials at {row['rate']:g}, margin {row['margin']:g}"
+        rest = f"{row['in use']:.3f} in use, {row['plan']:.3f} planned"
+        print(f"{told:>42}: {row['two limits']:.3f} with a limit on each rate, {rest}")

@@ -1,11 +1,13 @@
 """The exact test of two failure rates: level for every pair of rates, power, and its limits."""
 
+from bisect import bisect_left
+
 import numpy as np
 import pytest
 from scipy.stats import binom, boschloo_exact, fisher_exact
 
 import boundwatch as bw
-from boundwatch.bounds import rate_difference
+from boundwatch.bounds import binary_kl, large_difference, rate_difference
 from boundwatch.bounds.rate_difference import is_computable, rate_difference_lower, rate_difference_p_value
 
 N0, N1 = 15, 6
@@ -67,7 +69,7 @@ def test_the_lower_limit_covers_every_difference():
 
 
 @pytest.fixture
-def without_tables(monkeypatch):
+def too_large(monkeypatch):
     """Judge the small series of these tests as too large ones are judged."""
     monkeypatch.setattr(rate_difference, "MOST_CELLS", 0)
     for cached in (rate_difference_p_value, rate_difference_lower):
@@ -77,8 +79,8 @@ def without_tables(monkeypatch):
         cached.cache_clear()
 
 
-@pytest.mark.usefixtures("without_tables")
-def test_large_series_are_judged_by_fishers_test_and_by_limits_on_both_rates():
+@pytest.mark.usefixtures("too_large")
+def test_large_series_are_judged_by_fishers_test_and_limits_on_intervals():
     n0, k0, n1, k1 = 17, 3, 12, 6
     reference = fisher_exact([[k1, k0], [n1 - k1, n0 - k0]], alternative="greater").pvalue
     assert rate_difference_p_value(n0, k0, n1, k1) == pytest.approx(reference, rel=2e-6)
@@ -88,15 +90,66 @@ def test_large_series_are_judged_by_fishers_test_and_by_limits_on_both_rates():
     assert 0.3 * alpha < highest <= alpha
     assert max(chance(table(less_than_seen) <= alpha, p0, p0) for p0 in rates) > 1.2 * alpha  # broken
     limits = table(lambda *counts: rate_difference_lower(*counts, alpha=alpha))
-    assert 0.03 * alpha < max(chance(limits > p1 - p0, p0, p1) for p0 in rates for p1 in rates) <= alpha
-    assert limits[2, 6] > 0.1
-    margins = table(lambda *counts: rate_difference_p_value(*counts, margin=-0.2))
-    assert ((margins <= alpha) == (limits > -0.2)).all()
+    assert 0.5 * alpha < max(chance(limits > p1 - p0, p0, p1) for p0 in rates for p1 in rates) <= alpha
+    assert limits[2, 6] > 0.3
 
 
-def less_than_seen(n0, k0, n1, k1):
+@pytest.mark.usefixtures("too_large")
+@pytest.mark.parametrize("margin", [0.1, -0.15, -0.4])
+def test_large_series_keep_the_level_of_a_margin(margin):
+    rates = np.linspace(max(0.0, -margin), min(1.0, 1 - margin), 101)
+
+    def highest(alpha, value):
+        p_values = table(lambda *counts: value(*counts, margin=margin))
+        assert chance(p_values <= alpha, 0.05, 0.95) > 0.9
+        return max(chance(p_values <= alpha, p0, p0 + margin) for p0 in rates)
+
+    for alpha in (0.01, 0.05, 0.2):
+        assert 0.4 * alpha < highest(alpha, rate_difference_p_value) <= alpha
+        assert highest(alpha, less_than_seen) > 1.2 * alpha  # broken
+
+
+def test_the_likelihood_ratio_is_the_smallest_over_all_rates_and_ranks_all_outcomes():
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        n0, n1 = (int(n) for n in rng.integers(1, 60, 2))
+        k0, k1, margin = int(rng.integers(n0 + 1)), int(rng.integers(n1 + 1)), rng.uniform(-0.9, 0.9)
+        p0 = np.linspace(max(0, -margin), min(1, 1 - margin), 20_001)
+        p1 = np.clip(p0 + margin, 0, 1)
+        each = n0 * np.where(p0 > k0 / n0, binary_kl(k0 / n0, p0), 0)
+        each += n1 * np.where(p1 < k1 / n1, binary_kl(k1 / n1, p1), 0)
+        assert large_difference.likelihood_ratio(n0, k0, n1, k1, margin) == pytest.approx(
+            each.min(), rel=1e-3
+        )
+
+
+@pytest.mark.parametrize(
+    ("n0", "n1", "margin", "p0", "p1"),
+    [(300, 280, -0.1, 0.9, 0.9), (40, 300, -0.1, 0.8, 0.8), (300, 40, -0.15, 0.95, 0.95)],
+)
+def test_no_power_is_lost_where_the_tables_end(n0, n1, margin, p0, p1, monkeypatch):
+    """The same trials with tables and without, by enumeration of what is likely."""
+    alpha, likely = 0.055, binom.pmf(np.arange(n0 + 1), n0, p0)
+
+    def power():
+        rate_difference_p_value.cache_clear()
+        found = 0.0
+        for k0 in np.flatnonzero(likely > 1e-3)[::2].tolist():
+            fewest = bisect_left(
+                range(n1 + 1), True, key=lambda k1: rate_difference_p_value(n0, k0, n1, k1, margin) <= alpha
+            )
+            found += likely[k0] * binom.sf(fewest - 1, n1, p1)
+        return found / likely[np.flatnonzero(likely > 1e-3)[::2]].sum()
+
+    exact = power()
+    monkeypatch.setattr(rate_difference, "MOST_CELLS", 0)
+    assert power() >= exact - 0.015
+    rate_difference_p_value.cache_clear()
+
+
+def less_than_seen(n0, k0, n1, k1, margin=0.0):
     """Leave out of the p-value what was seen itself."""
-    return rate_difference_p_value(n0, k0 - 1, n1, k1 + 1) if k0 > 0 and k1 < n1 else 0.0
+    return rate_difference_p_value(n0, k0 - 1, n1, k1 + 1, margin) if k0 > 0 and k1 < n1 else 0.0
 
 
 def test_a_look_at_very_many_trials_loses_nothing():

@@ -1,6 +1,7 @@
 """Planning before there is a certificate: powers by enumeration, splits, answers where nothing will do."""
 
 import json
+from bisect import bisect_left
 
 import numpy as np
 import pytest
@@ -26,6 +27,22 @@ def test_powers_are_those_of_the_test_of_two_rates(name, cost, new_cost, margin)
             power += before * after * (rate_difference_p_value(*series, -margin) <= 0.055)
     assert question.power(lab, site).power == pytest.approx(power)
     assert power > 0.1
+
+
+def test_with_very_many_trials_the_power_of_a_margin_is_close_and_does_not_jump():
+    question, lab, site = Question("no worse", 0.05, 0.05, 0.08, 0.05, 0.005), 1100, 120
+    chance, power = binom.pmf(np.arange(site + 1), site, 0.05), 0.0
+    for seen in np.flatnonzero(chance > 1e-4).tolist():
+        fewest = bisect_left(
+            range(lab + 1), True, key=lambda k: rate_difference_p_value(site, seen, lab, k, -0.08) <= 0.055
+        )
+        power += chance[seen] * binom.sf(fewest - 1, lab, 0.05)
+    planned = question.power(lab, site)
+    assert not planned.exact
+    assert planned.power == pytest.approx(power, abs=0.02)
+    last, first = (Question("no worse", 0.1, 0.1, 0.04, 0.05, 0.005).power(n, n) for n in (1047, 1048))
+    assert (last.exact, first.exact) == (True, False)
+    assert first.power == pytest.approx(last.power, abs=0.01)
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.3, 0.5, 0.9])

@@ -12,9 +12,9 @@ trial that is 1 with probability s. With margin m >= 0 a trial of the first seri
 So p0 = (1 - m) s and p1 = m + (1 - m) s, and given the sum S of all bits nothing depends on s. The chances
 given S are Bernstein coefficients, and the largest of them bounds the probability for every s at once.
 
-All that takes a table with an entry per pair of outcomes. Where it would be too large, which the numbers of
-trials alone decide, Fisher's exact p-value itself is taken at a margin of 0: with so many trials it is hardly
-weaker. Other margins are refuted there by an exact limit on each rate, with fixed shares of the level.
+All that takes tables as large as the square of the larger number. Where they would be too large, which the
+numbers of trials alone decide, Fisher's exact p-value itself is taken at a margin of 0: with so many trials
+it is hardly weaker. At other margins outcomes are ranked by their likelihood ratio (`large_difference`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from boundwatch.bounds import held_out, two_sample
+from boundwatch.bounds.large_difference import Alarms, likelihood_ratio, typical_rank
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -35,8 +36,8 @@ Counts = NDArray[np.int64]
 _NODES = 256
 MOST_CELLS = 1_100_000
 """Above so many entries its largest table is not computed: it would take longer than a second."""
-_SMALLEST_SHARE = 0.05
 _GRID = 2048  # limits on a difference are multiples of one over this
+_STEPS = range(1 - _GRID, _GRID)
 _SOME = 65  # rates at which a chance is computed before it is bounded for all
 
 
@@ -64,16 +65,8 @@ def rate_difference_p_value(n0: int, k0: int, n1: int, k1: int, margin: float = 
         return _chance(n0, n1, _as_extreme(n0, k0, n1, k1, margin), margin)
     if margin == 0:
         return _fisher(n0, k0, n1, k1)
-    low, high = -700.0, 0.0  # the logarithm of the p-value: the smallest level whose limit exceeds the margin
-    if _separate_lower(n0, k0, n1, k1, 1.0) <= margin:
-        return 1.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        if _separate_lower(n0, k0, n1, k1, float(np.exp(middle))) > margin:
-            high = middle
-        else:
-            low = middle
-    return float(np.exp(high))
+    rank = float(likelihood_ratio(n0, k0, n1, k1, margin))
+    return Alarms.ranked(n0, k0, n1, margin, rank).upper(margin) if rank > 0 else 1.0
 
 
 def _fisher(n0: int, k0: int, n1: int, k1: int) -> float:
@@ -83,18 +76,6 @@ def _fisher(n0: int, k0: int, n1: int, k1: int) -> float:
     logs = two_sample.log_choose(n1, k) + two_sample.log_choose(n0, failures - k)
     total = special.logsumexp(logs - two_sample.log_choose(n0 + n1, failures))
     return min(float(np.exp(total)) * (1 + 1e-6), 1.0)  # logarithms of so large numbers are that far off
-
-
-def share_of_second(n0: int, n1: int) -> float:
-    """Return the share of the level that the second rate's limit gets where each rate has its own."""
-    return min(max(n0 / (n0 + n1), _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
-
-
-def _separate_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> float:
-    """Return a lower limit on p1 - p0 from limits on both; the smaller series gets more of alpha."""
-    share = share_of_second(n0, n1)
-    lower = float(held_out.clopper_pearson_lower(k1, n1, share * alpha))
-    return lower - float(held_out.clopper_pearson_upper(k0, n0, (1 - share) * alpha))
 
 
 @lru_cache(maxsize=4096)
@@ -114,17 +95,30 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
     0.15
     """
     if not is_computable(n0, n1):
-        return _separate_lower(n0, k0, n1, k1, alpha)
+        return _large_lower(n0, k0, n1, k1, alpha)
     rates = np.arange(n0 + 1)[:, None] / n0, np.arange(n1 + 1) / n1
     above = held_out.clopper_pearson_upper(np.arange(n0 + 1), n0, alpha)[:, None] - rates[0]
     below = rates[1] - held_out.clopper_pearson_lower(np.arange(n1 + 1), n1, alpha)
     limits = rates[1] - rates[0] - np.sqrt(above**2 + below**2)
     needed = np.minimum.accumulate(_fewest(limits >= limits[k0, k1] - 1e-12)[::-1])[::-1]
     # The chance is quick to compute at some rates, and takes long to bound for all: only near the end.
-    steps = bisect_left(
-        range(1 - _GRID, _GRID), True, key=lambda i: _chance_at_some(n0, n1, needed, i / _GRID) > alpha
-    )
+    steps = bisect_left(_STEPS, True, key=lambda i: _chance_at_some(n0, n1, needed, i / _GRID) > alpha)
     return _largest_within(lambda i: _chance(n0, n1, needed, i / _GRID) <= alpha, steps - _GRID) / _GRID
+
+
+def _large_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> float:
+    """Return the same limit for very many trials, with outcomes ranked by the likelihood ratio's limit.
+
+    That is the largest margin at which it reaches a rank. What has a limit as large as the one seen reaches
+    the rank at that margin, because the ratio falls with the margin.
+    """
+    rank = typical_rank(alpha)
+    seen = bisect_left(_STEPS, True, key=lambda i: bool(likelihood_ratio(n0, k0, n1, k1, i / _GRID) < rank))
+    if seen == 0:
+        return -1.0
+    alarms = Alarms.ranked(n0, k0, n1, (seen - _GRID) / _GRID, rank)
+    steps = bisect_left(_STEPS, True, key=lambda i: alarms.upper(i / _GRID, at_some=True) > alpha)
+    return _largest_within(lambda i: alarms.upper(i / _GRID) <= alpha, steps - _GRID) / _GRID
 
 
 def _largest_within(is_within: Callable[[int], bool], most: int) -> int:

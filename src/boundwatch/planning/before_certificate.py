@@ -15,6 +15,7 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds import rate_difference
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, joint_region
+from boundwatch.bounds.large_difference import Alarms, typical_rank
 from boundwatch.bounds.two_sample import chances
 from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL
 from boundwatch.detectors.mixture import alarm_distribution
@@ -39,7 +40,7 @@ _WATCHED = 1000
 class Booking:
     """Trials in the lab and at the site, and the probability that `check` then answers the question.
 
-    That power is `exact`, or the normal approximation for numbers that are too large to enumerate.
+    That power is `exact`, or an approximation for numbers that are too large to enumerate.
     """
 
     lab: int
@@ -160,25 +161,18 @@ class Question:
         return round(self.alpha + self.delta, 12)  # 0.05 + 0.005 prints as it is meant
 
     def power(self, lab: int, site: int) -> Booking:
-        """Return what so many trials achieve: exactly, or by the normal approximation where that is slow."""
+        """Return what so many trials achieve: exactly, or approximately where that is slow."""
         if rate_difference.is_computable(lab, site):
             return Booking(lab, site, _exact_power(self, lab, site), True)
-        return Booking(lab, site, self.approximate_power(lab, site), False)
+        close = _margin_power if self.name == "no worse" else Question.approximate_power
+        return Booking(lab, site, close(self, lab, site), False)
 
     def approximate_power(self, lab: int, site: int) -> float:
         """Return the normal approximation of the power."""
-        before = math.sqrt(_variance(self.cost, lab) / lab)
-        after = math.sqrt(_variance(self.new_cost, site) / site)
-        error = math.hypot(before, after)
-        needed = special.ndtri(1 - self.rate) * error
-        gap = abs(self.new_cost - self.cost)
-        if self.name == "no worse":
-            gap = self.cost + self.margin - self.new_cost
-            if not rate_difference.is_computable(lab, site):  # each rate then has a limit of its own
-                share = rate_difference.share_of_second(lab, site)
-                needed = special.ndtri(1 - (1 - share) * self.rate) * before
-                needed += special.ndtri(1 - share * self.rate) * after
-        return float(special.ndtr((gap - needed) / error))
+        error = math.sqrt(_variance(self.cost, lab) / lab + _variance(self.new_cost, site) / site)
+        worse = self.cost + self.margin - self.new_cost
+        gap = worse if self.name == "no worse" else abs(self.new_cost - self.cost)
+        return float(special.ndtr(gap / error - special.ndtri(1 - self.rate)))
 
     def fewest_at_site(self, lab: int, power: float) -> Booking | None:
         """Return the fewest trials at the new site that reach a power, with so many in the lab."""
@@ -234,6 +228,18 @@ def _exact_power(question: Question, lab: int, site: int) -> float:
         (n0, p0), (n1, p1) = (n1, p1), (n0, p0)
     needed = rate_difference.rate_difference_region(n0, n1, question.rate, -question.margin)
     return min(float(chances(n0, np.array(p0)) @ chance_of(needed, n1, p1)), 1.0)
+
+
+@lru_cache(maxsize=4096)
+def _margin_power(question: Question, lab: int, site: int) -> float:
+    """Return the power if all outcomes had to reach the rank that the expected one must reach."""
+    margin, seen, score = -question.margin, round(site * question.new_cost), special.ndtri(question.rate)
+    for _ in range(3):  # until the test's level is met; 1.03 for its intervals
+        alarms = Alarms.ranked(site, seen, lab, margin, typical_rank(float(special.ndtr(score))))
+        level = special.ndtri(min(1.03 * alarms.upper(margin, at_some=True), 0.99))
+        score += special.ndtri(question.rate) - level
+    alarms = Alarms.ranked(site, seen, lab, margin, typical_rank(float(special.ndtr(score))))
+    return float(alarms.chances(np.array([question.new_cost]), np.array([question.cost]))[0])
 
 
 def plan_trials(
