@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -97,132 +95,117 @@ def run_campaign(
             one_by_one: asks and rule.tasks is None,
         }
     )
-    trials = _read_lines(stream, reading, rule) if by_line else _read_whole(stream, reading)
-    run = _Run(name_of(stream), deltas, binary, as_json)
+    run = _Run(stream, deltas, binary, as_json)
     reason = ""
     try:
-        for trial, source in trials:
-            run.count(trial, source)
+        for trial in run.lines(reading, rule) if by_line else run.whole(reading):
+            run.count(trial)
             if reason := rule.met(run.campaign):
                 break
     except KeyboardInterrupt:
         reason = "it was interrupted" if run.costs else ""
-    reason = reason or "the trials ended before the rule was met"
-    return run.certificate(**provenance), reason
-
-
-class _Source(NamedTuple):
-    """How trials are measured and relate."""
-
-    measure: Measure
-    yes_or_no: bool  # nothing is between success and failure
-    design: Design
-    tasks: Mapping[str, float] | None  # with their weights, if the mean over them is meant
-
-
-Read = Iterator[tuple[Trial, _Source]]
-
-
-def _read_lines(stream: str, reading: Reading, rule: Stopping) -> Read:
-    reading.refuse_several()
-    design = reading.design()
-    reader = reading.read_lines(stream, design, "--follow or a pipe", ANSWERS)
-    arrived: Iterator[Trial] = filter(None, arriving(stream, reader, wait=rule.follow))
-    tasks: Mapping[str, float] | None = design.weights or None
-    if design.strata is not None and tasks is None:
-        first = _until_known(arrived, rule.tasks or 1, name_of(stream))
-        tasks, arrived = dict.fromkeys((trial.stratum for trial in first), 1.0), chain(first, arrived)
-    for trial in arrived:
-        yield trial, _Source(reader.measures[""], reader.says_yes_or_no, design, tasks)
-
-
-def _until_known(arrived: Iterator[Trial], tasks: int, source: str) -> list[Trial]:
-    """Return the trials up to the one that shows the last of so many tasks: no round is complete before."""
-    first: list[Trial] = []
-    while len(seen := {trial.stratum for trial in first}) < tasks:
-        if (trial := next(arrived, None)) is None:
-            problem = f"only {len(seen)} of {tasks} tasks came, so no round is complete"
-            raise InvalidCost(problem, where=Place(source), remedy="send at least one trial of each")
-        first.append(trial)
-    return first
-
-
-def _read_whole(stream: str, reading: Reading) -> Read:
-    # Only the trials up to the last one may show that costs are 0 or 1.
-    episodes = reading.read(stream, binary=False, answers=ANSWERS)
-    out.print_warnings(episodes)
-    trials, tasks = trials_of([episodes]), None
-    if names := episodes.keys.get("strata"):
-        tasks = episodes.design.weights or dict.fromkeys(names, 1.0)
-        rounds = Counter[str]()
-        turns = [rounds.update([name]) or rounds[name] for name in names]
-        # The first trial of each task, then the second of each: tasks may come in blocks.
-        trials = [trials[place] for place in sorted(range(len(trials)), key=turns.__getitem__)]
-    source = _Source(episodes.measure, episodes.measure.kind == "success", episodes.design, tasks)
-    for trial in trials:
-        yield trial, source
+    return run.certificate(**provenance), reason or "the trials ended before the rule was met"
 
 
 @dataclass
 class _Run:
     """A campaign while trials come in, and whether their costs are 0 and 1, as far as they have shown."""
 
-    source: str
+    stream: str
     deltas: Mapping[str, Any]
     binary: bool | None
     as_json: bool
-    costs: list[float] = dataclasses.field(default_factory=list)
-    strata: list[str] = dataclasses.field(default_factory=list)
-    campaign: Campaign = dataclasses.field(init=False)
-    known: _Source | None = None
+    costs: list[float] = field(default_factory=list)
+    strata: list[str] = field(default_factory=list)
+    campaign: Campaign = field(init=False)
+    design: Design = field(init=False)
+    tasks: Mapping[str, float] | None = None  # with their weights, if the mean over them is meant
+    measured: Callable[[], tuple[Measure, bool]] = field(init=False)
+    """How, and whether nothing is between success and failure, once there is a trial."""
     recognizes: bool = False
 
-    def count(self, trial: Trial, known: _Source) -> None:
+    def lines(self, reading: Reading, rule: Stopping) -> Iterator[Trial]:
+        """Yield trials as their lines come; of several tasks, once each of them has come."""
+        reading.refuse_several()
+        self.design = reading.design()
+        reader = reading.read_lines(self.stream, self.design, "--follow or a pipe", ANSWERS)
+        self.measured = lambda: (reader.measures[""], reader.says_yes_or_no)
+        arrived: Iterator[Trial] = filter(None, arriving(self.stream, reader, wait=rule.follow))
+        self.tasks = self.design.weights or None
+        if self.design.strata is not None and self.tasks is None:
+            first: list[Trial] = []
+            while len(seen := {trial.stratum for trial in first}) < (rule.tasks or 1):
+                if (trial := next(arrived, None)) is None:
+                    problem = f"only {len(seen)} of {rule.tasks} tasks came, so no round is complete"
+                    raise self._refusal(problem, "send at least one trial of each")
+                first.append(trial)
+            self.tasks = dict.fromkeys((trial.stratum for trial in first), 1.0)
+            yield from first
+        yield from arrived
+
+    def whole(self, reading: Reading) -> Iterator[Trial]:
+        """Yield the trials of a whole file; of several tasks, the first of each, then the second of each."""
+        # Only the trials up to the last one may show that costs are 0 or 1.
+        episodes = reading.read(self.stream, binary=False, answers=ANSWERS)
+        out.print_warnings(episodes)
+        self.design = episodes.design
+        self.measured = lambda: (episodes.measure, episodes.measure.kind == "success")
+        trials = trials_of([episodes])
+        if names := episodes.keys.get("strata"):
+            self.tasks = self.design.weights or dict.fromkeys(names, 1.0)
+            rounds = Counter[str]()
+            turns = [rounds.update([name]) or rounds[name] for name in names]
+            trials = [trials[place] for place in sorted(range(len(trials)), key=turns.__getitem__)]
+        yield from trials
+
+    def count(self, trial: Trial) -> None:
         """Count a trial and print what is known."""
-        (cost,), self.known = trial.costs, known
+        (cost,), source = trial.costs, name_of(self.stream)
         if not self.costs:
-            self.recognizes = self.binary is None and not known.yes_or_no
-            self.campaign = self._begun(known.yes_or_no if self.binary is None else self.binary)
+            yes_or_no = self.measured()[1]
+            self.recognizes = self.binary is None and not yes_or_no
+            self.campaign = self._begun(yes_or_no if self.binary is None else self.binary)
         if self.campaign.binary and self.recognizes and cost not in (0, 1):
             note = f"line {trial.number}: cost {cost:g} is neither 0 nor 1"
-            out.warn(f"note: {self.source}: {note}: from here on, limits for costs in between")
+            out.warn(f"note: {source}: {note}: from here on, limits for costs in between")
             self.campaign, self.recognizes = self._begun(False), False
         rounds = self.campaign.rounds
         try:
-            self.campaign.update(cost, trial.stratum if known.tasks is not None else None)
+            self.campaign.update(cost, trial.stratum if self.tasks is not None else None)
         except Refusal as error:
-            raise error.at(Place(self.source, "line", trial.number)) from error
+            raise error.at(Place(source, "line", trial.number)) from error
         self.costs.append(cost)
         self.strata.append(trial.stratum)
         if self.recognizes and not self.campaign.binary and looks_binary(np.array(self.costs)):
-            out.warn(f"note: {self.source}: {binary_note(len(self.costs))}")
+            out.warn(f"note: {source}: {binary_note(len(self.costs))}")
             self.campaign = self._begun(True)
         if self.campaign.rounds > rounds:
             _print_trial(self.campaign, cost, self.as_json)
 
     def _begun(self, binary: bool) -> Campaign:
         """Return a campaign that has counted all trials so far."""
-        tasks = None if self.known is None else self.known.tasks
-        campaign = Campaign(binary=binary, strata=tasks, **self.deltas)
+        campaign = Campaign(binary=binary, strata=self.tasks, **self.deltas)
         if self.costs:
-            campaign.update_many(self.costs, None if tasks is None else self.strata)
+            campaign.update_many(self.costs, None if self.tasks is None else self.strata)
         return campaign
 
     def certificate(self, **provenance: Any) -> Certificate:
         """Return the certificate; say which trials complete no round."""
-        if self.known is None:
-            problem = "no trial was counted, so nothing was certified"
-            raise InvalidCost(problem, where=Place(self.source), remedy="send at least one")
+        if not self.costs:
+            raise self._refusal("no trial was counted, so nothing was certified", "send at least one")
         waiting = ", ".join(f"{number} of {name}" for name, number in self.campaign.waiting.items())
         if not self.campaign.n:
-            missing = ", ".join(set(self.known.tasks or ()) - set(self.strata))
+            missing = ", ".join(set(self.tasks or ()) - set(self.strata))
             problem = f"has no trial of {missing}, so no round is complete and nothing was certified"
-            raise InvalidCost(problem, where=Place(self.source), remedy="run each task at least once")
+            raise self._refusal(problem, "run each task at least once")
         if waiting:
             used = f"limits are from {wording.count(self.campaign.rounds, 'complete round')}"
-            out.warn(f"note: {self.source}: {used}; these trials complete none and are not used: {waiting}")
-        measure, design = self.known.measure, self.known.design
-        return self.campaign.certificate(measure=measure, design=design, **provenance)
+            unused = f"{used}; these trials complete none and are not used: {waiting}"
+            out.warn(f"note: {name_of(self.stream)}: {unused}")
+        return self.campaign.certificate(measure=self.measured()[0], design=self.design, **provenance)
+
+    def _refusal(self, problem: str, remedy: str) -> InvalidCost:
+        return InvalidCost(problem, where=Place(name_of(self.stream)), remedy=remedy)
 
 
 def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:

@@ -26,8 +26,6 @@ def check(
     costs: str,
     *,
     judging: Judging,
-    key: Path | None = None,
-    allow_own: bool = False,
     reading: Reading,
     by: str | None = None,
     plot: Path | None = None,
@@ -49,8 +47,7 @@ def check(
     """
     for output in filter(None, (plot, ledger)):  # a ledger that is another file is refused when it is read
         files.protect(output, [certificate, costs], force=force or output is ledger)
-    single = {"plot": plot, "ledger": ledger}
-    found = judge(certificate, costs, key, judging, reading, by=by, allow_own=allow_own, **single)
+    found = judge(certificate, costs, judging, reading, by, plot=plot, ledger=ledger)
     test, finding = found.test, found.finding
     if not isinstance(test, FamilyTest) and isinstance(finding, Finding):
         if ledger is not None:

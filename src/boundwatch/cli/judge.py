@@ -65,6 +65,8 @@ class Judging:
     detector: Literal["hypothesis-test", "confidence-interval"] = "hypothesis-test"
     false_positive_rate: float | None = None
     false_negative_rate: float | None = None
+    key: Path | None = None
+    allow_own: bool = False
 
     def build(self, loaded: Certificate | CertificateFamily) -> Test:
         """Return the detector that was asked for; refuse the options of the others."""
@@ -104,24 +106,22 @@ class Judged:
 
 
 def judge(
-    certificate: Path,
-    costs: str,
-    key: Path | None,
-    judging: Judging,
-    reading: Reading,
-    *,
-    by: str | None,
-    allow_own: bool,
-    **single: object,
+    certificate: Path, costs: str, judging: Judging, reading: Reading, by: str | None, **single: object
 ) -> Judged:
     """Load what judges, read what is judged, and decide; the options `single` are not for several tasks."""
-    loaded = _load(certificate, costs, key)
+    try:
+        loaded = out.load_trusted(certificate, judging.key)
+    except SchemaMismatch:
+        if not is_certificate(costs):
+            raise
+        problem, remedy = f"is not a certificate, but {costs} is", "swap them: the certificate comes first"
+        raise InvalidSetting(problem, where=Place(str(certificate)), remedy=remedy) from None
     test: Any = None
     if isinstance(loaded, Certificate) and by is None:
         test = judging.build(loaded)
     if test is None or test.certificate.strata:
         refuse(single, _SEVERAL)
-    read = reading.read_all(costs, by=by, certificates=loaded, allow_own=allow_own)
+    read = reading.read_all(costs, by=by, certificates=loaded, allow_own=judging.allow_own)
     if test is not None:
         (episodes,) = read.sources
         new: Any = episodes.costs
@@ -135,17 +135,6 @@ def judge(
     finding = test.decide(tasks)
     missing = [f"{read.sources[0].source}: {each}" for each in words.not_judged(loaded, finding)]
     return Judged(test, tasks, finding, read.sources).warned(*missing)
-
-
-def _load(path: Path, costs: str, key: Path | None) -> Certificate | CertificateFamily:
-    """Load the certificate, or say that it and the costs were swapped."""
-    try:
-        return out.load_trusted(path, key)
-    except SchemaMismatch:
-        if not is_certificate(costs):
-            raise
-        problem, remedy = f"is not a certificate, but {costs} is", "swap them: the certificate comes first"
-        raise InvalidSetting(problem, where=Place(str(path)), remedy=remedy) from None
 
 
 def exit_if_worse(verdict: Verdict, no_worse: bool | None) -> None:

@@ -26,8 +26,6 @@ def report(
     *,
     output: Path,
     judging: Judging,
-    key: Path | None = None,
-    allow_own: bool = False,
     reading: Reading,
     by: str | None = None,
     title: str | None = None,
@@ -54,7 +52,7 @@ def report(
     from boundwatch.reporting.report import render_family_report, render_report
 
     files.protect(output, [certificate, costs], force=force)
-    found = judge(certificate, costs, key, judging, reading, by=by, allow_own=allow_own, ledger=ledger)
+    found = judge(certificate, costs, judging, reading, by, ledger=ledger)
     page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
     page |= {"source": "; ".join(map(out.describe_source, found.sources))}
     warnings = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))

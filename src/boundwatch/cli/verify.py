@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -15,6 +16,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.options import refuse
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
+from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import CertificateError, Place
 from boundwatch.reporting import card
 
@@ -47,18 +49,14 @@ def verify(
     loaded = load(certificate, key=key)
     if isinstance(loaded, Certificate):
         refuse({"by": by}, "goes with certificates of several tasks; leave it out")
-    own = None
+    parts: Mapping[str, Episodes] = {}
     if costs is not None:
-        own = {
-            name: part if isinstance(loaded, Certificate) else part.costs
-            for name, part in reading.read_all(
-                costs, by=by, certificates=loaded, allow_own=True
-            ).parts.items()
-        }
+        parts = reading.read_all(costs, by=by, certificates=loaded, allow_own=True).parts
     if isinstance(loaded, Certificate):
-        checks = loaded.verify(None if own is None else own[""], policy=policy_file)
+        checks = loaded.verify(parts.get(""), policy=policy_file)
     else:
-        checks = loaded.verify(own, policy=policy_file)
+        own = {name: part.costs for name, part in parts.items()}
+        checks = loaded.verify(own or None, policy=policy_file)
     if badge is not None:
         checks.append(_compare_badge(badge, loaded))
     if key is not None:
