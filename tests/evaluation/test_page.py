@@ -22,7 +22,7 @@ from boundwatch import Evaluation, Protocol
 from boundwatch.errors import MissingExtra, Refusal
 from boundwatch.evaluation import page
 from network import wait_until
-from program import LIMIT, started
+from program import LIMIT, PROGRAM, started
 
 NAMES = ["act-7f3a", "diffusion-99c1"]
 TOKEN = "-".join(["nobody", "guesses", "this"])
@@ -383,15 +383,11 @@ def test_what_is_wrong_with_the_file_is_not_said_to_phones_and_sent_again(servin
     assert evaluation.status["trials"] == 1
 
 
-SERVE = (
-    "import sys; from boundwatch.evaluation.page import serve; serve(sys.argv[1], host=sys.argv[2], port=0)"
-)
-
-
 @pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])  # noqa: S104
 def test_the_link_that_it_prints_opens_the_page(tmp_path, host):
     Evaluation.start(tmp_path / "e.db", protocol()).close()
-    with started([sys.executable, "-c", SERVE, "e.db", host], cwd=tmp_path) as process:
+    command = [*PROGRAM, "evaluate", "run", "e.db", "--page", "--host", host, "--port", "0"]
+    with started(command, cwd=tmp_path) as process:
         line, remark = process.stdout.readline(), process.stdout.readline()
         address, port, token = re.fullmatch(r"e\.db: .* http://(.+):(\d+)/(?:#(\S+))?  .*\n", line).groups()
         phone = Phone("1", int(port), token=token)

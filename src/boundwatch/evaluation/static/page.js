@@ -162,9 +162,9 @@
   }
 
   const ENDS = {
-    answered: ["Decided", "The question is answered; no trial is left to run. The letters stay covered here: the report opens them."],
-    "most rounds": ["Ended", "All rounds are run. The report says what can be said; the letters stay covered here."],
-    stopped: ["Stopped", "Somebody ended the evaluation. The report says what can be said; the letters stay covered here."],
+    answered: ["Decided", "The question is answered, and no trial is left to run. This page names no side; the report does."],
+    "most rounds": ["Ended", "All rounds are run. The report says what can be said."],
+    stopped: ["Stopped", "Somebody ended the evaluation. The report says what can be said."],
   };
   const MESSAGES = {
     locked: () => ["This link is not valid any more", "Scan the code in the terminal again. What waits on this phone is sent then."],
