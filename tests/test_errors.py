@@ -28,7 +28,7 @@ def test_it_is_the_same_in_another_process():
         (REFUSED.at(Place("a", "line", 5)), "a: line 5 = 7 is outside [0, 1]; pass cost_range=(0, 60)"),
         (InvalidSetting("is no range", name="r", value=[1, 0]), "r = [1, 0] is no range"),
         (Refusal("have no outcome", where=Place("a", "row", 46, None, 60)), "a: rows 46-60 have no outcome"),
-        (Refusal("is damaged", where=Place("a")), "a: is damaged"),
+        (Refusal("is damaged").inside("task 'pick'").inside("a"), "a: task 'pick': is damaged"),
         (REFUSED.at(Place("a", column="c")), "a: column 'c' = 7 is outside [0, 1]; pass cost_range=(0, 60)"),
         (Refusal("is no", value=2.0, remedy=("give ", Argument("once"))), "2 is no; give once=..."),
         (Refusal("is long", value=[*range(99)]), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11... is long"),

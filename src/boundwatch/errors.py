@@ -103,13 +103,7 @@ class Refusal(BoundwatchError, ValueError):
         return changed
 
     def inside(self, what: str) -> Self:
-        """Return the same refusal with what it is a part of, such as a file, before its place.
-
-        Examples
-        --------
-        >>> print(Refusal("is damaged").inside("task 'pick'").inside("lab.json"))
-        lab.json: task 'pick': is damaged
-        """
+        """Return the same refusal with what it is a part of, such as a file, before its place."""
         where = self.where or Place()
         return self.at(replace(where, source=": ".join(filter(None, [what, where.source]))))
 

@@ -47,15 +47,6 @@ def convert(kind: type[Kind], content: object, where: str = "") -> Kind:
     Types are dataclasses and what they are made of. Numbers are not made of text, nor truth values of
     numbers; names that the type does not have are refused, and so are numbers that are not finite. The
     refusal's `name` is the path of the first field that does not fit, below `where`.
-
-    Examples
-    --------
-    >>> Point = dataclasses.make_dataclass("Point", [("x", float), ("y", Probability)])
-    >>> convert(Point, {"x": 3, "y": 0.5})
-    Point(x=3.0, y=0.5)
-    >>> convert(Point, {"x": 3, "y": 7}, "point")
-    Traceback (most recent call last):
-    boundwatch.errors.SchemaMismatch: point.y = 7 does not fit: expected `float` <= 1.0
     """
     try:
         found = msgspec.convert(content, kind)

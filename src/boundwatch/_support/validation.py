@@ -26,12 +26,6 @@ def check_costs(
     """Return costs in [0, 1] as a float64 array, or raise `InvalidCost` that names the first that is none.
 
     `binary` costs were promised to be 0 or 1; `ndim` is 1 for one data set, 2 for a (datasets, n) array.
-
-    Examples
-    --------
-    >>> check_costs([0.2, 1.4])
-    Traceback (most recent call last):
-    boundwatch.errors.InvalidCost: costs[1] = 1.4 is outside [0, 1]; rescale, or pass cost_range=... to ...
     """
     values = _as_numbers(costs, name)
     if values.ndim != ndim:

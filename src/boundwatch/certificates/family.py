@@ -282,14 +282,6 @@ def load(
         The file.
     key
         The file of a public key: a certificate is refused unless its holder signed exactly this content.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "certificates.json"
-    >>> CertificateFamily.from_held_out({"pick": [0.1, 0.2], "place": [0.3]}).save(path)
-    >>> list(load(path))
-    ['pick', 'place']
     """
     data = read_bytes(path)
     try:

@@ -51,11 +51,6 @@ class CostRecord:
         The different costs, in increasing order.
     weights
         How many there are of each; whole numbers unless the costs are on the grid.
-
-    Examples
-    --------
-    >>> CostRecord.of(np.array([0.5, 0.25, 0.5]))
-    CostRecord(values=(0.25, 0.5), weights=(1, 2))
     """
 
     values: Annotated[tuple[Probability, ...], _SIZE]
