@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from boundwatch.episodes.declared import Declared
+from boundwatch.errors import Place
 from boundwatch.readers.json_rows import document
 from boundwatch.readers.table import Table, of_log
 
@@ -17,7 +18,7 @@ def read(data: bytes, source: str, declared: Declared) -> Table:
 
     A trial that ended in an error has no scores, and one that nobody judged none of the operator's.
     """
-    content, trials = document(data, source), list[dict[str, Any]]()
+    content, trials = document(data, Place(source)), list[dict[str, Any]]()
     for sample in content["samples"]:
         scored = sample["epochs"]
         verdicts = sample.get("operator_judgements") or scored

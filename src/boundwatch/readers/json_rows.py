@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from boundwatch.episodes.declared import Declared
@@ -23,7 +23,7 @@ def open_lines(number: int, text: str, rows: Rows) -> None:
         problem = f"begins a JSON {'array' if array else 'object over several lines'}"
         problem += ", which cannot be read line by line"
         raise InvalidSetting(problem, where=where, remedy="write one object per line, one per episode")
-    first = parse(text, where)
+    first = _flat(document(text, where), where)
     lists = [name for name, value in first.items() if isinstance(value, list)]
     whole = [name for name in lists if first[name] and isinstance(first[name][0], dict)]
     if rows.declared.measure is None and whole:
@@ -43,12 +43,12 @@ def rows(lines: Iterable[tuple[int, str]], table: Rows) -> Iterator[Row]:
     """Yield the cells of each object, in the order of the first one's names."""
     for number, text in lines:
         if text and not text.isspace():
-            yield number, _cells(parse(text, table.place(number)), table, number)
+            yield number, _cells(document(text, table.place(number)), table, number)
 
 
 def read_array(data: bytes, source: str, declared: Declared) -> Table:
     """Read an array: its elements are rows, all of them objects or none."""
-    elements = document(data, source, unique=True)
+    elements = document(data, Place(source))
     if not elements or not isinstance(elements, list):
         raise empty(source)
     names = tuple(_flat(elements[0], Place(source, "row", 1))) if isinstance(elements[0], dict) else ()
@@ -58,35 +58,26 @@ def read_array(data: bytes, source: str, declared: Declared) -> Table:
     def cells() -> Iterator[Row]:
         for number, element in enumerate(elements, start=1):
             content = element if names or isinstance(element, dict) else {"1": element}
-            yield number, _cells(_flat(content, table.place(number)), table, number)
+            yield number, _cells(content, table, number)
 
     return table.table("json", map(table.keep, in_parts(cells())))
 
 
-def document(data: bytes, source: str, *, unique: bool = False) -> Any:
-    """Return what a whole document holds; NaN is read as JSON's writers in Python write it."""
+def document(data: bytes | str, where: Place) -> Any:
+    """Return what JSON holds; NaN is read as JSON's writers in Python write it, a name twice is refused."""
     try:
-        return json.loads(data, object_pairs_hook=_unique if unique else None)
-    except (ValueError, RecursionError) as error:
-        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
-        where, remedy = Place(source, "line", line), "it was cut short, or is not UTF-8: write it again"
-        if isinstance(error, InvalidCost):
-            raise error.at(where) from None
-        raise InvalidCost("is not valid JSON", where=where, remedy=remedy) from error
-
-
-def parse(text: str, where: Place) -> dict[str, Any]:
-    """Return the object in a line, without objects within."""
-    try:
-        return _flat(json.loads(text, object_pairs_hook=_unique), where)
+        return json.loads(data, object_pairs_hook=_unique)
     except InvalidCost as error:
         raise error.at(where) from None
-    except (ValueError, RecursionError):
-        raise InvalidCost("is not valid JSON", where=where, remedy=_ONE) from None
+    except (ValueError, RecursionError) as error:
+        if where.number is None and isinstance(error, json.JSONDecodeError):
+            where = Place(where.source, "line", error.lineno)
+        raise InvalidCost("is not valid JSON", where=where, remedy=f"was it cut short? {_ONE}") from None
 
 
-def _cells(content: Mapping[str, Any], table: Rows, number: int) -> list[Any]:
+def _cells(element: object, table: Rows, number: int) -> list[Any]:
     """Return an object's cells; what was asked for must be there, and be a value."""
+    content = _flat(element, table.place(number))
     for name in table.wanted:
         if name not in content:
             where = table.place(number, name)

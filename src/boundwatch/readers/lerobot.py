@@ -36,7 +36,7 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     The columns are success, sum_reward and max_reward; task (group/id), task_group and task_id
     (``per_task``), or seed (``per_episode``).
     """
-    content = document(data, source)
+    content = document(data, Place(source))
     columns: dict[str, list[Any]] = {}
     if "per_task" in content:
         shared = set.intersection(*(set(_METRICS) & set(task["metrics"]) for task in content["per_task"]))
@@ -152,7 +152,7 @@ def _info(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         remedy = "give the root folder of a LeRobotDataset"
         raise InvalidSetting(f"has no {_INFO}", where=Place(str(folder)), remedy=remedy)
-    info: dict[str, Any] = document(read_bytes(path), str(path))
+    info: dict[str, Any] = document(read_bytes(path), Place(str(path)))
     if not str(version := info.get("codebase_version")).startswith("v3."):
         where, remedy = Place(str(path)), "convert the dataset with lerobot's convert_dataset_v21_to_v30"
         problem, name = "is not read, only v3", "codebase_version"

@@ -28,7 +28,7 @@ def read(data: bytes, source: str, declared: Declared) -> Table:
     """Read the episodes of results: a column for each metric, and task, episode_id and benchmark."""
     if data.startswith(b"SQLite"):
         return _recorded(data, source, declared)
-    content, rows = document(data, source), []
+    content, rows = document(data, Place(source)), []
     for task in content["tasks"]:
         for each in task["episodes"]:
             own = task["task"], each.get("episode_id"), content["benchmark"]
