@@ -37,6 +37,39 @@ def test_equal_policies_are_told_apart_in_at_most_alpha_of_all_families():
         assert_rate_at_most(wrongly_decided(runs, alpha, corrected=False), runs, alpha)
 
 
+def told_apart(runs: int, alpha: float, *, shared: bool = True) -> int:
+    """Runs in which some of three equally good policies are told apart by exact tables, of 0 and 1."""
+    rng, wrong = np.random.default_rng(5), 0
+    for _ in range(runs):
+        costs = {name: failures(rng, 0.3, 30) for name in "abc"}
+        ranking = bw.rank(costs, alpha if shared else 6 * alpha)
+        wrong += any(pair.decided for pair in ranking.pairs)
+    return wrong
+
+
+def test_exact_tables_share_alpha_and_need_fewer_rounds():
+    runs, alpha = 200, 0.1
+    assert runs >= min_trials(limit=alpha, broken=0.4)
+    assert_rate_at_most(told_apart(runs, alpha), runs, alpha)
+    with pytest.raises(AssertionError):  # every ordered pair at alpha: the broken twin
+        assert_rate_at_most(told_apart(runs, alpha, shared=False), runs, alpha)
+    rng, found = np.random.default_rng(4), {True: 0, False: 0}
+    for _ in range(40):
+        costs = {name: failures(rng, rate, 50) for name, rate in {"a": 0.3, "b": 0.7, "c": 0.7}.items()}
+        for binary in found:
+            found[binary] += bw.rank(costs, binary=binary).best == ("a",)
+    assert found[True] >= found[False] + 4
+
+
+def test_p_values_of_exact_tables_and_what_was_promised():
+    ranking = bw.rank({"a": [0] * 9 + [1], "b": [1] * 10, "c": [0, 1] * 5})
+    decided = {(pair.better, pair.worse): pair.adjusted_p for pair in ranking.pairs if pair.decided}
+    assert list(decided) == [("a", "b")]
+    assert decided["a", "b"] <= 0.05 < min(pair.adjusted_p for pair in ranking.pairs if not pair.decided)
+    with pytest.raises(InvalidCost, match="not all costs are 0 or 1"):
+        bw.rank({"a": [0.5], "b": [1.0]}, binary=True)
+
+
 def test_a_clear_order_is_found_and_the_rest_is_left_open():
     rng = np.random.default_rng(0)
     costs = {"old": failures(rng, 0.6), "good": failures(rng, 0.1), "fine": failures(rng, 0.12)}

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
-from boundwatch.comparison.evidence import DifferenceBets, LateBets
+from boundwatch.comparison.evidence import DifferenceBets, MarginBets
+from boundwatch.comparison.finished import Finished
+from boundwatch.comparison.late import late_line, late_power
 from boundwatch.comparison.region import (
     LAST_DIFFERING,
     LAST_PAIR,
@@ -39,21 +42,66 @@ def test_the_shipped_regions_keep_their_level_at_every_rate_and_for_all_time(alp
     for n, row in enumerate(needed[1:], start=1):  # more failures of A never make an alarm
         assert (np.diff(row) >= 0).all()
         assert (row > np.minimum(np.arange(n + 1), n)).all()
-    later = LateBets(LAST_PAIR).wealth()
-    assert (np.diff(later, axis=1) >= 0).all()
-    assert (np.diff(later, axis=0) <= 0).all()
-    coefficients = alarm_coefficients(walk, forward(walk, needed), later, region.threshold)
-    assert bernstein_upper(coefficients) <= alpha
+    coefficients = alarm_coefficients(walk, forward(walk, needed))
+    assert bernstein_upper(coefficients) <= region.level <= 0.9 * alpha
     levels = bernstein_values(coefficients, RATES)
     assert levels.max() <= bernstein_upper(coefficients) <= 1.02 * levels.max()
-    # Not vacuous, and flat: nearly all of alpha is spent at every rate that the table can see.
-    assert levels[50:-50].min() >= 0.85 * alpha
+    # What the table has spent given S failures, and what comes after it: alpha given each of them.
+    for pooled in range(0, 2 * LAST_PAIR + 1, 1 if alpha == ALPHA else 40):
+        assert region.ending[1][pooled] == pytest.approx(coefficients[pooled], abs=1e-12)
+        assert 0.999 * alpha <= coefficients[pooled] + late_line(alpha, pooled).spent <= alpha
+
+
+def late_alarms(alpha, pooled, *, shift=0) -> float:
+    """P[alarm after the table up to its last look | S], coin by coin; shares nothing with the package."""
+    line, alive = late_line(alpha, pooled), find_region(alpha, paired=False).ending[0]
+    chances = {
+        pooled - 2 * a: alive[a, pooled - a] for a in range(LAST_PAIR + 1) if 0 <= pooled - a <= LAST_PAIR
+    }
+    looks, alarmed = dict(zip(line.looks.tolist(), line.leads.tolist(), strict=True)), 0.0
+    for tosses in range(1, int(line.looks[-1]) + 1):
+        moved: dict[int, float] = {}
+        for lead, chance in chances.items():
+            for step in (-1, 1):
+                moved[lead + step] = moved.get(lead + step, 0.0) + chance / 2
+        needed = looks.get(tosses, 10**6) - shift
+        alarmed += sum(chance for lead, chance in moved.items() if lead >= needed)
+        chances = {lead: chance for lead, chance in moved.items() if lead < needed and chance > 1e-16}
+    return alarmed
+
+
+@pytest.mark.parametrize("pooled", [3, 20, 60])
+def test_the_line_after_the_table_spends_what_is_left_coin_by_coin(pooled):
+    left = ALPHA - find_region(ALPHA, paired=False).ending[1][pooled]
+    assert 0.9 * left <= late_alarms(ALPHA, pooled) <= left
+    assert late_alarms(ALPHA, pooled, shift=2) > 1.1 * left  # the broken twin: one pair earlier
+
+
+def ever_alarms(p_a: float, p_b: float, pairs: int = 20_000) -> float:
+    """P[A_BETTER within so many pairs that differ after the table], exact."""
+    region, walk = find_region(ALPHA, paired=False), IndependentWalk()
+    alive = forward(walk, [np.array(row) for row in region.needed])
+    alive = alive * walk.chances(LAST_PAIR, np.array([p_a]), np.array([p_b]), np.ones(1))
+    only_a, only_b = p_a * (1 - p_b), p_b * (1 - p_a)
+    return float(1 - alive.sum() + late_power(ALPHA, alive, only_b / (only_a + only_b), pairs)[-1])
+
+
+def test_the_level_holds_at_equal_rates_and_at_rates_at_which_a_is_worse():
+    for rate in (0.02, 0.1, 0.125, 0.5, 0.9):
+        assert 0.93 * ALPHA <= ever_alarms(rate, rate) <= ALPHA
+        assert ever_alarms(rate * 1.03, rate) < ever_alarms(rate, rate)
+
+
+def test_few_pairs_are_needed_beyond_the_table():
+    """One look that knows when to come takes 764 pairs at the first of these, and 791 at the last."""
+    for rates, most in {(0.1, 0.15): 1250, (0.04, 0.08): 960, (0.15, 0.21): 1320, (0.3, 0.37): 1560}.items():
+        assert bw.plan_comparison(cost_a=rates[0], cost_b=rates[1]).trials[0.9] <= most
 
 
 def test_the_level_is_what_an_independent_recursion_says():
     region = find_region(ALPHA, paired=False)
     walk, needed = IndependentWalk(), [np.array(row) for row in region.needed[:101]]
-    coefficients = alarm_coefficients(walk, forward(walk, needed), None, math.inf)
+    coefficients = alarm_coefficients(walk, forward(walk, needed))
     for rate in (0.03, 0.3, 0.5):
         exact = alarm_chances(table(region), independent(rate, rate), 100).sum()
         assert bernstein_values(coefficients, [rate])[0] == pytest.approx(exact, rel=1e-9)
@@ -286,8 +334,100 @@ def test_the_limits_on_the_difference_and_the_margin_keep_their_level():
     assert ever(costs_a[:, ::-1], costs_a, 1 / ALPHA, -margin) > 0.5 * runs  # power: equally good
     with pytest.raises(AssertionError):  # a margin of 0.3 is not one of 0.2
         assert_rate_at_most(ever(costs_b, costs_a, 1 / ALPHA, -0.3), runs, ALPHA)
-    # The test itself says so when its limit does.
+
+
+def aimed_costs(rate_a: float, rate_b: float, margin: float, *, runs: int, pairs: int, seed: int = 6):
+    """The largest wealth against a margin in each of so many runs."""
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(runs):
+        test = bw.PolicyComparison(ALPHA, binary=True, paired=False, margin=margin)
+        costs = (rng.random((2, pairs)) < [[rate_a], [rate_b]]).astype(float)
+        found.append(test.update_many(*costs).no_worse)
+    return sum(found)
+
+
+def test_the_bet_that_aims_at_a_date_is_fair_on_every_sequence():
+    """Its size depends on the past in any way; the expected wealth at the margin is 1, within a turn, too."""
+    margin, bets = 0.25, MarginBets(0.25, ALPHA)
+    outcomes = {(0.0, 0.0): 0.3, (1.0, 0.0): 0.1, (0.0, 1.0): 0.35, (1.0, 1.0): 0.25}
+    assert sum((b - a) * chance for (a, b), chance in outcomes.items()) == pytest.approx(margin)
+    total, aimed = 0.0, set()
+    for pairs in itertools.product(outcomes, repeat=6):
+        logs, squares, chance = bets.log_shares.copy(), 0.0, 1.0
+        for n, pair in enumerate(pairs):
+            size = bets.size(n, squares, float(logs[-1]))
+            aimed.add(round(size, 6))
+            logs += bets.log_factors_of(size, *pair)
+            squares, chance = squares + (pair[0] - pair[1]) ** 2, chance * outcomes[pair]
+        total += chance * float(np.exp(logs).sum())
+    assert total == pytest.approx(1)
+    assert len(aimed) > 50
+    # The broken twin: a size that knows the pair it bets on.
+    knowing = sum(
+        chance * max(float(np.exp(bets.log_factors_of(size, *pair))[-1]) for size in (0.1, 1.0))
+        for pair, chance in outcomes.items()
+    )
+    assert knowing > 1.1
+
+
+def test_a_margin_is_shown_in_fewer_pairs_and_seldom_wrongly():
+    runs = 500
+    assert runs >= min_trials(limit=ALPHA, broken=0.18)
+    assert_rate_at_most(aimed_costs(0.1, 0.2, 0.1, runs=runs, pairs=180), runs, ALPHA)
+    # One exact look takes 168 pairs for a power of 90 %, bets of fixed sizes took 293.
+    assert aimed_costs(0.1, 0.1, 0.1, runs=200, pairs=250) >= 170
+
+
+def test_the_comparison_says_no_worse_when_its_limit_does():
+    margin, rng = 0.2, np.random.default_rng(3)
+    costs_a = (rng.random((2, 120)) < 0.3).astype(float)
     test = bw.PolicyComparison(ALPHA, binary=True, paired=False, margin=margin)
     finding = test.update_many(costs_a[0], costs_a[1])
     assert finding.no_worse
     assert finding.difference_upper <= margin + 0.05
+
+
+@cache
+def fewest(n: int, failures: int, side: int, trials: int) -> list[int]:
+    """The fewest failures (side 0) or successes that decide, as `PolicyComparison` has it, at every trial."""
+    policy = Finished(side, n, failures)
+    of_new = lambda t, k: k if side == 0 else t - k  # noqa: E731
+    return [
+        next((k for k in range(t + 1) if policy.decides(0, t, of_new(t, k), ALPHA)), t + 1)
+        for t in range(trials + 1)
+    ]
+
+
+def ever_decides(n: int, rate: float, side: int, *, slack: int = 0, trials: int = 80) -> float:
+    """P[a new policy with the same rate is ever called worse (0) or better than n finished trials], exact."""
+    total = 0.0
+    for failures, chance in enumerate(binom.pmf(np.arange(n + 1), n, rate)):
+        needed, alive = fewest(n, failures, side, trials), np.ones(1)
+        share = rate if side == 0 else 1 - rate
+        for t in range(1, trials + 1):
+            alive = np.append(alive, 0.0) * (1 - share) + np.append(0.0, alive) * share
+            total += chance * float(alive[max(needed[t] - slack, 0) :].sum())
+            alive[max(needed[t] - slack, 0) :] = 0.0
+    return total
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_finished_policy_and_a_new_one_keep_the_level(side):
+    for rate in (0.1, 0.3, 0.5, 0.8):
+        assert ever_decides(24, rate, side) <= ALPHA
+    assert max(ever_decides(24, rate, side) for rate in (0.3, 0.5)) > 0.6 * ALPHA
+    assert ever_decides(24, 0.5, side, slack=1) > 1.2 * ALPHA  # the broken twin: one failure earlier
+
+
+def test_a_long_reference_saves_new_trials():
+    rng, found, test = np.random.default_rng(7), [], None
+    for _ in range(60):
+        test = bw.PolicyComparison(binary=True, paired=False, finished=True)
+        new = (rng.random(200) < 0.3).astype(float)
+        finding = test.update_many((rng.random(1000) < 0.1).astype(float), new)
+        assert finding.verdict is bw.ComparisonVerdict.A_BETTER
+        found.append(finding.first_alarm)
+    assert np.mean(found) <= 25  # pairs: 51
+    assert 0.05 < finding.difference_lower < 0.2 < finding.difference_upper < 0.4
+    with pytest.raises(bw.errors.InvalidCost, match="must be finished"):
+        test.update(cost_a=0.0)

@@ -81,6 +81,8 @@ def compare(
     once: All trials are done, their numbers were planned, and this is the only look: one sharper test of all
         of them, in any order, of several tasks overall and on each.
     alpha P: Error rate: per side for two policies, of all for more.
+    finished: All trials of the policy with more of them were run before the first of the other, in a number
+        that did not depend on their outcomes: then all of them count; 0/1 costs.
     margin M: Also say whether B costs at most M more than A.
     horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
     binary: Promise that every cost is 0 or 1 (always the case for successes).
@@ -110,8 +112,8 @@ def compare(
             and not in_one
             and not _names_policies(policies[0], reading),
             "--against goes with one file, of one policy": against is not None and (not one_file or in_one),
-            "--once is one look at finished trials; leave out --follow and --horizon": once
-            and (follow or horizon is not None),
+            "--once is one look at finished trials; leave out --follow, --finished and --horizon": once
+            and (follow or finished or horizon is not None),
             "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
             "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
             "a column or a sheet per policy goes with one file; give one": reading.several
@@ -120,7 +122,7 @@ def compare(
         }
     )
     paired = paired or pair_by is not None
-    build = partial(PolicyComparison, alpha, paired=paired, horizon=horizon, margin=margin)
+    build = partial(PolicyComparison, alpha, paired=paired, horizon=horizon, margin=margin, finished=finished)
     if follow:
         named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
     else:
@@ -295,7 +297,8 @@ def _compare_many(
     named: dict[str, Episodes], alpha: float, paired: bool, plot: Path | None, *, as_json: bool
 ) -> bool:
     """Print the ranking of several policies; return whether the last is worse than another."""
-    ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired)
+    exact = all(each.binary and not tasks_of(each) for each in named.values())
+    ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired, binary=exact)
     out.print_warnings(*named.values())
     out.draw(plot, "plot_ranking", ranking)
     if as_json:

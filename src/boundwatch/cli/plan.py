@@ -150,10 +150,9 @@ def _print_comparison(answer: ComparisonPlan) -> None:
     rows += [(f"matched, correlation {p.correlation:g}", p.mean_pairs, p.trials) for p in answer.pairing]
     for label, mean, trials in rows:
         _print_row(label, 38, [f"{mean:.1f}", *(_number(each, most) for each in trials.values())], 8)
-    limit = f" up to {answer.exact_pairs} trials of each; beyond, simulated"
     notes = [
         f"Until the right verdict, at level {answer.alpha:g} per side, read after every trial. Exact for "
-        f"costs of 0 and 1{limit if answer.exact_pairs < most else ''}.",
+        "costs of 0 and 1.",
         "Matched: trial i of both shares its seed or scene; scenes that are hard for both correlate them.",
     ]
     if answer.trials[0.9] is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Annotated, Any, Literal
@@ -18,16 +18,18 @@ from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import STEPS, CostGrid
-from boundwatch.comparison.evidence import LATE_GAPS, DifferenceBets, LateBets
+from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
+from boundwatch.comparison.finished import Finished
+from boundwatch.comparison.late import late_line
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, SchemaMismatch
 
-_SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks")
+_SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks", "finished")
 _REACHED = ("n_a", "n_b", "pairs", "verdict", "first_alarm", "no_worse")
-_KEPT = ("totals", "failures", "evidence", "best", "logs", "late_logs", "margin_logs")
+_KEPT = ("totals", "failures", "evidence", "best", "logs", "late", "margin_logs", "squares")
 _TWO = Meta(min_length=2, max_length=2)
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 
@@ -44,6 +46,7 @@ class _State:
     paired: bool
     horizon: int | None
     tasks: Count
+    finished: bool
     n_a: Count
     n_b: Count
     pairs: Count
@@ -54,10 +57,12 @@ class _State:
     waiting: Annotated[list[list[Probability]], _TWO]
     failures: Annotated[list[Count], _TWO]
     logs: list[list[float]]
-    late_logs: list[list[float]]
+    late: Annotated[list[Count], _TWO]
     evidence: Annotated[list[float], _TWO]
     best: Annotated[list[float], _TWO]
     margin_logs: list[float]
+    squares: float
+    reference: tuple[Literal[0, 1], Count, Count] | None
     halves: dict[str, float]
 
 
@@ -75,7 +80,9 @@ class PolicyComparison:
     and saves trials. Unpaired is for trials drawn independently; on matched seeds it can promise too much.
 
     The i-th cost of A is tested with the i-th of B. A policy that is ahead waits for the other: its extra
-    costs count in its mean, and in the test once they are matched.
+    costs count in its mean, and in the test once they are matched. If one policy was `finished` before the
+    other began, all of its trials count at once: with 1,000 of them, failures in 10 and 30 % are told apart
+    after 22 new trials on average instead of 51.
 
     Several tasks in a fixed order are not i.i.d. trials: whoever is good at the first ones would win. With
     `tasks`, they take turns, each once per turn and always in the same order, and the test looks after
@@ -101,6 +108,10 @@ class PolicyComparison:
         are independent, and that each task's expected costs stay as they are. The verdict then needs an
         e-value of 1/alpha with costs of 0 and 1, too: no exact count of failures is proven for tasks that
         differ.
+    finished
+        Whether all trials of one policy (the one that is counted first, or has more) were run before the
+        first of the other, **in a number that did not depend on their outcomes**. Independent trials of 0 and
+        1 only. The verdict is then that of a certified reference and a stream (`joint_region`).
 
     Examples
     --------
@@ -120,19 +131,21 @@ class PolicyComparison:
         horizon: int | None = None,
         margin: float = 0.0,
         tasks: int = 1,
+        finished: bool = False,
     ) -> None:
         self.alpha = check_level(alpha, "alpha")
         self.binary, self.paired = check_flag(binary, "binary"), check_flag(paired, "paired")
         self.tasks = _whole(tasks, "tasks", "tasks")
         self.horizon = check_horizon(horizon, binary=self.binary, tasks=self.tasks)
         self.margin = check_margin(margin, zero=True)
+        self.finished = check_flag(finished, "finished")
+        if self.finished and (self.paired or not self.binary or self.horizon is not None or self.tasks > 1):
+            problem = "goes with independent trials of 0 and 1, of one task, without a horizon"
+            raise InvalidSetting(problem, name="finished", value=True, remedy="leave it out")
         self._bets = DifferenceBets()
         # Evidence that A costs more than B less the margin.
-        self._margin_bets = DifferenceBets(-self.margin) if self.margin else None
+        self._margin_bets = MarginBets(self.margin, self.alpha) if self.margin else None
         self._counts = self.binary and self.tasks == 1
-        self._late_bets = (
-            LateBets(LAST_PAIR) if self._counts and not self.paired and self.horizon is None else None
-        )
         self._settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
         self.reset()
 
@@ -158,10 +171,13 @@ class PolicyComparison:
         # Binary costs: failures of A and B; of matched pairs, only where they differ.
         self._failures = [0, 0]
         self._logs = np.tile(self._bets.log_shares, (2, 1))
-        self._late_logs = np.zeros((2, 0))
+        # After the table of independent trials: failures of both when it ended, pairs that differ since.
+        self._late = [0, 0]
+        self._reference: Finished | None = None
         self._evidence = [0.0, 0.0]
         self._best = [0.0, 0.0]
         self._halves = CostGrid()
+        self._squares = 0.0  # of the differences
         self._margin_logs = np.zeros(0) if self._margin_bets is None else self._margin_bets.log_shares.copy()
 
     def update(self, cost_a: float | None = None, cost_b: float | None = None) -> ComparisonFinding:
@@ -195,6 +211,13 @@ class PolicyComparison:
             [] if costs is None else check_costs(costs, binary=self.binary, name=name).tolist()
             for name, costs in (("costs_a", costs_a), ("costs_b", costs_b))
         ]
+        if (
+            self.finished and self._reference is None and len(both[0]) != len(both[1])
+        ):  # the longer came first
+            longer = int(len(both[1]) > len(both[0]))
+            for cost in both[longer]:
+                self._count(*((None, cost) if longer else (cost, None)))
+            both[longer] = []
         for i in range(max(map(len, both))):
             self._count(*(costs[i] if i < len(costs) else None for costs in both))
         return self._finding()
@@ -227,6 +250,7 @@ class PolicyComparison:
             **{name: np.asarray(each).tolist() for name, each in kept.items()},
             "verdict": self.verdict.value,
             "waiting": [list(costs) for costs in self._waiting],
+            "reference": None if self._reference is None else list(self._reference),
             "halves": {str(i): value for i, value in enumerate(self._halves.weights.tolist()) if value},
         }
 
@@ -244,12 +268,11 @@ class PolicyComparison:
         for name in _REACHED:
             setattr(test, name, getattr(found, name))
         ahead = [test.n_a - test.pairs, test.n_b - test.pairs]
-        late = LATE_GAPS.size if test._late_bets is not None and test.pairs >= LAST_PAIR else 0
         fits = {
             "pairs": test.pairs == min(test.n_a, test.n_b) // test.tasks * test.tasks,
             "waiting": list(map(len, found.waiting)) == ahead,
             "logs": np.shape(found.logs) == test._logs.shape,
-            "late_logs": np.shape(found.late_logs) == (2, late),
+            "late": found.late[0] <= 2 * LAST_PAIR and found.late[1] <= test.pairs,
             "margin_logs": len(found.margin_logs) == test._margin_logs.size,
             "halves": all(key.isdecimal() and int(key) <= STEPS for key in found.halves),
         }
@@ -260,6 +283,7 @@ class PolicyComparison:
         for name in _KEPT:
             known = getattr(found, name)
             setattr(test, f"_{name}", np.array(known) if name.endswith("logs") else known)
+        test._reference = None if found.reference is None else Finished(*found.reference)
         test._waiting = (deque(found.waiting[0]), deque(found.waiting[1]))
         for key, weight in found.halves.items():
             test._halves.weights[int(key)] = weight
@@ -272,6 +296,8 @@ class PolicyComparison:
         return float(check_costs([cost], binary=self.binary, name=name)[0])
 
     def _count(self, cost_a: float | None, cost_b: float | None) -> None:
+        if self.finished:
+            self._begin((cost_a is not None, cost_b is not None))
         self.n_a += cost_a is not None
         self.n_b += cost_b is not None
         for side, cost in enumerate((cost_a, cost_b)):
@@ -280,22 +306,42 @@ class PolicyComparison:
                 self._waiting[side].append(cost)
         waiting_a, waiting_b = self._waiting
         while min(len(waiting_a), len(waiting_b)) >= self.tasks:
+            aimed = 0.0  # one size for the whole turn
+            if self._margin_bets is not None:
+                aimed = self._margin_bets.size(self.pairs, self._squares, float(self._margin_logs[-1]))
             for _ in range(self.tasks):
-                self._bet(waiting_a.popleft(), waiting_b.popleft())
+                self._bet(waiting_a.popleft(), waiting_b.popleft(), aimed)
             self._look()
 
-    def _bet(self, cost_a: float, cost_b: float) -> None:
+        if self._reference is not None:
+            self._look()
+
+    def _begin(self, of: tuple[bool, bool]) -> None:
+        """Once the second policy begins, keep what was counted of the first."""
+        known, counted = self._reference, (self.n_a, self.n_b)
+        if known is None:
+            first = int(counted[1] > 0)
+            if not of[1 - first] or (not any(counted) and not all(of)):
+                return
+            known = Finished(first, counted[first], round(self._totals[first]))
+        known.check(of[known.first])
+        self._reference = known
+
+    def _bet(self, cost_a: float, cost_b: float, aimed: float) -> None:
         self.pairs += 1
         self._logs[0] += self._bets.log_factors(cost_a, cost_b)
         self._logs[1] += self._bets.log_factors(cost_b, cost_a)
         if self._margin_bets is not None:
-            self._margin_logs += self._margin_bets.log_factors(cost_b, cost_a)
+            self._margin_logs += self._margin_bets.log_factors_of(aimed, cost_a, cost_b)
+            self._squares += (cost_a - cost_b) ** 2
         self._halves.add((1 + cost_b - cost_a) / 2)
         if self._counts and not (self.paired and cost_a == cost_b):
             self._failures[0] += int(cost_a)
             self._failures[1] += int(cost_b)
-        if self._late_bets is not None and self.pairs >= LAST_PAIR:
-            self._bet_late(self._late_bets, cost_a == 1, cost_b == 1)
+        if self.pairs == LAST_PAIR:
+            self._late[0] = sum(self._failures)
+        elif self.pairs > LAST_PAIR:
+            self._late[1] += cost_a != cost_b
 
     def _look(self) -> None:
         """Read the evidence; within a turn it may be high because of the tasks that came first."""
@@ -305,30 +351,31 @@ class PolicyComparison:
         for side in (0, 1):
             self._best[side] = max(self._best[side], self._evidence[side])
             if self.verdict is ComparisonVerdict.UNDECIDED and self._decides(side):
-                self.verdict, self.first_alarm = SIDES[side], self.pairs
+                self.verdict = SIDES[side]
+                self.first_alarm = self.pairs if self._reference is None else self._new()[0]
         if self._margin_bets is None:
             self.no_worse = self.verdict is ComparisonVerdict.B_BETTER
         elif not self.no_worse:
             self.no_worse = float(np.logaddexp.reduce(self._margin_logs)) >= math.log(1 / self.alpha)
 
     def _decides(self, side: int) -> bool:
-        if self.region is None:
+        region = self.region
+        if region is None:
             return self._evidence[side] >= math.log(1 / self.alpha)
+        if self._reference is not None:
+            return self._reference.decides(side, *self._new(), self.alpha)
         better, worse = self._failures if side == 0 else self._failures[::-1]
-        late = self._late_logs[side]
-        wealth = math.log(max(np.exp(late).sum(), 1e-300)) if late.size else self._evidence[side]
-        return self.region.alarms(self.pairs, better, worse, wealth)
+        if isinstance(region, SignRegion):
+            return region.alarms(better, worse, self._evidence[side])
+        if self.paired or self.horizon is not None or self.pairs <= LAST_PAIR:
+            return region.alarms(self.pairs, better, worse)
+        pooled, differing = self._late
+        return late_line(self.alpha, pooled).alarms(differing, worse - better)
 
-    def _bet_late(self, bets: LateBets, failed_a: bool, failed_b: bool) -> None:
-        failures_a, failures_b = self._failures
-        if self.pairs == LAST_PAIR:
-            self._late_logs = np.stack(
-                [bets.start(failures_a, failures_b), bets.start(failures_b, failures_a)]
-            )
-            return
-        pooled = failures_a + failures_b - failed_a - failed_b
-        self._late_logs[0] += bets.log_factors(self.pairs - 1, pooled, failed_a, failed_b)
-        self._late_logs[1] += bets.log_factors(self.pairs - 1, pooled, failed_b, failed_a)
+    def _new(self) -> tuple[int, int]:
+        """Return trials and failures of the policy that came second."""
+        second = 0 if self._reference is None else 1 - self._reference.first
+        return (self.n_a, self.n_b)[second], round(self._totals[second])
 
     def _finding(self) -> ComparisonFinding:
         return ComparisonFinding(
@@ -340,8 +387,13 @@ class PolicyComparison:
             p_a_better=self._p_value(0),
             p_b_better=self._p_value(1),
             **self._settings,
-            limits=partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs),
+            limits=self._limits(),
         )
+
+    def _limits(self) -> Callable[[int], float]:
+        if self._reference is None:
+            return partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs)
+        return partial(self._reference.limit, *self._new(), self.alpha)
 
     def _p_value(self, side: int) -> float:
         best = min(self._best[side], 708.0)  # a p-value of 0 would claim too much

@@ -18,6 +18,8 @@ from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid
 from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.finding import ComparisonVerdict
+from boundwatch.comparison.policy_comparison import PolicyComparison
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -136,7 +138,13 @@ class Ranking(InNotebook):
         return frame([dataclasses.asdict(policy) for policy in self.policies])
 
 
-def rank(costs: Mapping[str, ArrayLike], alpha: float = 0.05, *, paired: bool = False) -> Ranking:
+def rank(
+    costs: Mapping[str, ArrayLike],
+    alpha: float = 0.05,
+    *,
+    paired: bool = False,
+    binary: bool | None = None,
+) -> Ranking:
     """Compare several policies with each other, with one error rate for all statements together.
 
     **Guarantee**: with probability at least 1 - `alpha`, no pair is called decided wrongly, at all times at
@@ -145,8 +153,10 @@ def rank(costs: Mapping[str, ArrayLike], alpha: float = 0.05, *, paired: bool = 
     All policies are listed, also those that did badly: leaving some out after a look voids the guarantee.
 
     Each ordered pair has an e-value from bets on the differences. By closed testing, a pair is decided when
-    the average of its e-value and any others is at least 1/alpha. Unequal numbers of trials are allowed:
-    the i-th cost of one is compared with the i-th of the other.
+    the average of its e-value and any others is at least 1/alpha. Costs of 0 and 1 are decided by
+    `PolicyComparison` instead, with alpha shared by all ordered pairs: its exact tables save more than closed
+    testing does. Unequal numbers of trials are allowed: the i-th cost of one is compared with the i-th of the
+    other.
 
     Parameters
     ----------
@@ -156,6 +166,9 @@ def rank(costs: Mapping[str, ArrayLike], alpha: float = 0.05, *, paired: bool = 
         Probability of any wrong statement.
     paired
         Whether the i-th trials of all policies share their seed or scene.
+    binary
+        Whether every cost is always 0 or 1; left out, whether all are so far. Tasks that take turns are not
+        i.i.d. trials: say False, and look after complete turns.
 
     Examples
     --------
@@ -172,15 +185,29 @@ def rank(costs: Mapping[str, ArrayLike], alpha: float = 0.05, *, paired: bool = 
     names = sorted(checked, key=lambda name: means[name])  # a stable sort: ties stay in their order
     logs = {(a, b): _log_e_value(checked[a], checked[b]) for a, b in permutations(names, 2)}
     adjusted = dict(zip(logs, close(np.array(list(logs.values()))), strict=True))
+    exact = _is_binary(checked.values(), binary)
     pairs = []
     for a, b in combinations(names, 2):
         better, worse = (a, b) if logs[a, b] >= logs[b, a] else (b, a)
         p_value = min(1.0, math.exp(-adjusted[better, worse]))
+        decided = p_value <= alpha
+        if exact:
+            verdict = (
+                PolicyComparison(alpha / len(logs), binary=True, paired=paired)
+                .update_many(checked[a], checked[b])
+                .verdict
+            )
+            decided = verdict is not ComparisonVerdict.UNDECIDED
+            if decided:
+                better, worse = (a, b) if verdict is ComparisonVerdict.A_BETTER else (b, a)
+                p_value = math.exp(-adjusted[better, worse])
+            # As in `joint_p_value`: the verdict is another event than that of the e-values.
+            p_value = min(p_value, alpha) if decided else min(p_value + alpha, 1.0)
         pairs.append(
             RankedPair(
                 better=better,
                 worse=worse,
-                decided=p_value <= alpha,
+                decided=decided,
                 pairs=min(checked[a].size, checked[b].size),
                 e_value=bounded_exp(logs[better, worse]),
                 adjusted_p=p_value,
@@ -205,6 +232,16 @@ def rank(costs: Mapping[str, ArrayLike], alpha: float = 0.05, *, paired: bool = 
         next_pair=next_pair,
         next_trials=next_trials,
     )
+
+
+def _is_binary(costs: Iterable[Array], binary: bool | None) -> bool:
+    """Return whether costs are 0 and 1: as was said, or as they are so far."""
+    alike = all(bool(np.isin(each, (0.0, 1.0)).all()) for each in costs)
+    if binary is None:
+        return alike
+    if check_flag(binary, "binary") and not alike:
+        raise InvalidCost("not all costs are 0 or 1", remedy="binary costs were promised")
+    return binary
 
 
 def close(logs: Array) -> Array:

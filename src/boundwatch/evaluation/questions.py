@@ -116,7 +116,7 @@ class Racing:
         """Return the ranking, in which what was ever decided stays so."""
         if not all(self._costs.values()):
             raise InvalidCost("no round is complete", remedy="run one first")
-        ranking = rank(self._costs, self._alpha)
+        ranking = rank(self._costs, self._alpha, binary=False)  # tasks take turns
         pairs = tuple(self._kept(pair) for pair in ranking.pairs)
         names = [policy.name for policy in ranking.policies]
         letters = letter_display(names, [(pair.better, pair.worse) for pair in pairs if pair.decided])

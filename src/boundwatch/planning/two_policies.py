@@ -11,7 +11,8 @@ import numpy as np
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_flag, check_level, shortest
-from boundwatch.comparison.evidence import DifferenceBets, LateBets
+from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.late import late_power
 from boundwatch.comparison.policy_comparison import check_horizon
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
@@ -23,7 +24,6 @@ from boundwatch.planning.power import Array, check_rate, first_reaching, mean_wa
 POWERS = (0.5, 0.8, 0.9)
 CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.8)
 MOST_PAIRS = 5000
-RUNS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,6 @@ class ComparisonPlan:
         `most_pairs`, which is how far was computed, or never happens.
     power
         The probability of the right verdict within n pairs, for n = 0, 1, ….
-    exact_pairs
-        Up to here the powers are exact, beyond it simulated (400 runs, standard error up to 0.025).
     pairing
         What matched pairs would take, for every correlation that the two rates allow.
     """
@@ -68,7 +66,6 @@ class ComparisonPlan:
     mean_pairs: float
     trials: dict[float, int | None]
     power: tuple[float, ...]
-    exact_pairs: int
     most_pairs: int
     pairing: tuple[PairedPlan, ...]
 
@@ -140,9 +137,9 @@ def plan_comparison(
     if isinstance(region, SignRegion):
         power = sign_power(region, *outcomes)
     else:
-        power = _table_power(region, _matched(*outcomes) if paired else _independent(low, high))
-        if math.isfinite(region.threshold) and power[-1] < max(POWERS):
-            power = _simulate_on(region, low, high, power)
+        power, ending = _table_power(region, _matched(*outcomes) if paired else _independent(low, high))
+        if horizon is None and power[-1] < max(POWERS):
+            power = _continued(level, power, ending, *outcomes)
     return ComparisonPlan(
         cost_a=rates[0],
         cost_b=rates[1],
@@ -153,7 +150,6 @@ def plan_comparison(
         mean_pairs=mean_wait(power),
         trials=_trials(power),
         power=tuple(power.tolist()),
-        exact_pairs=min(LAST_PAIR, power.size - 1) if isinstance(region, Region) else power.size - 1,
         most_pairs=power.size - 1,
         pairing=_pairing(level, low, high),
     )
@@ -169,13 +165,18 @@ def sign_power(region: SignRegion, only_a: float, only_b: float) -> Array:
     within = np.cumsum(alarm_distribution(np.array(_extend(region, most)), only_b / differing)[0])
     if (sure := first_reaching(within, 1 - 1e-9)) is not None:
         within[sure:] = within[sure]  # nobody plans for the rest
+    return _over_pairs(within, differing)
+
+
+def _over_pairs(within: Array, differing: float, start: float = 0.0, most: int = MOST_PAIRS) -> Array:
+    """Return the power within n pairs from that within d that differ, a share of which do."""
     # Every n at first, then in steps of one percent with straight lines between.
-    sizes, power = [0], [0.0]
-    while sizes[-1] < MOST_PAIRS and power[-1] < 0.9995:
-        n = min(sizes[-1] + max(1, sizes[-1] // 100), MOST_PAIRS)
+    sizes, power = [0], [start]
+    while sizes[-1] < most and power[-1] < 0.9995:
+        n = min(sizes[-1] + max(1, sizes[-1] // 100), most)
         chances = binomial(n, np.array([differing]))[:, 0]
         sizes.append(n)
-        power.append(float(chances @ within[np.minimum(np.arange(n + 1), most)]))
+        power.append(start + float(chances @ within[np.minimum(np.arange(n + 1), within.size - 1)]))
     value: Array = np.interp(np.arange(sizes[-1] + 1), sizes, power)
     return value
 
@@ -190,8 +191,8 @@ def _extend(region: SignRegion, most: int) -> list[int]:
     return needed
 
 
-def _table_power(region: Region, outcomes: dict[tuple[int, int], float]) -> Array:
-    """Run the exact dynamic program over the counts of both policies."""
+def _table_power(region: Region, outcomes: dict[tuple[int, int], float]) -> tuple[Array, Array]:
+    """Run the exact dynamic program over the counts of both policies; return what has no alarm, too."""
     alive, power = np.ones((1, 1)), np.zeros(len(region.needed))
     for n in range(1, power.size):
         moved = np.zeros((n + 1, n + 1))
@@ -200,31 +201,16 @@ def _table_power(region: Region, outcomes: dict[tuple[int, int], float]) -> Arra
         stops = np.arange(n + 1) >= np.array(region.needed[n])[:, None]
         power[n] = power[n - 1] + moved[stops].sum()
         alive = np.where(stops, 0.0, moved)
-    return power
+    return power, alive
 
 
-def _simulate_on(region: Region, low: float, high: float, power: Array) -> Array:
-    """Continue a power curve after the table: runs that have had no alarm go on betting."""
-    rng = np.random.default_rng(0)
-    bets, n = LateBets(LAST_PAIR), LAST_PAIR
-    (a, b), alive = np.zeros((2, RUNS), dtype=np.int64), np.ones(RUNS, dtype=bool)
-    for t in range(1, n + 1):
-        a += rng.random(RUNS) < low
-        b += rng.random(RUNS) < high
-        alive &= b < np.array(region.needed[t])[a]
-    if not alive.any():
-        return power
-    a, b = a[alive], b[alive]
-    logs = np.stack([bets.start(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)])
-    left, curve = 1 - power[-1], power.tolist()
-    silent = np.ones(a.size, dtype=bool)
-    while n < MOST_PAIRS and curve[-1] < 0.9995:
-        failed_a, failed_b = rng.random(a.size) < low, rng.random(a.size) < high
-        logs += bets.log_factors(n, a + b, failed_a, failed_b)
-        a, b, n = a + failed_a, b + failed_b, n + 1
-        silent &= np.exp(logs).sum(axis=1) < region.threshold
-        curve.append(float(1 - left * silent.mean()))
-    return np.array(curve)
+def _continued(alpha: float, power: Array, ending: Array, only_a: float, only_b: float) -> Array:
+    """Continue a power curve after the table, where pairs that differ decide."""
+    differing = only_a + only_b
+    most = math.ceil(MOST_PAIRS * differing) + 200
+    within = late_power(alpha, ending, only_b / differing, most)
+    later = _over_pairs(within, differing, float(power[-1]), MOST_PAIRS - LAST_PAIR)
+    return np.append(power, later[1:])
 
 
 def _independent(low: float, high: float) -> dict[tuple[int, int], float]:

@@ -64,7 +64,9 @@ def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) 
         (f"{b} better", _strength(finding.e_b_better, finding.p_b_better)),
     ]
     if finding.first_alarm is not None:
-        rows.append(("verdict", f"reached at pair {finding.first_alarm}"))
+        rows.append(
+            ("verdict", f"reached at {'new trial' if finding.finished else 'pair'} {finding.first_alarm}")
+        )
     if finding.margin:
         shown = "shown" if finding.no_worse else "not shown"
         most = f"{b} costs at most {finding.margin:g} more than {a}"
@@ -119,6 +121,9 @@ def _compared(finding: ComparisonFinding, names: Names) -> str:
         what = "all trials of both" if finding.pairs is None else count(finding.pairs, "matched pair")
         tasks = f", {finding.tasks} tasks" if finding.tasks > 1 else ""
         return f"{what}, once{tasks}: {_METHODS[finding.method]}"
+    if finding.finished:
+        both = f"{finding.n_a} and {finding.n_b}"
+        return f"all trials of both, {both}: one policy was finished before the other began"
     pairs = finding.pairs or 0
     said = f"{count(pairs, 'pair')} of {'matched' if finding.paired else 'independent'} trials"
     if finding.tasks > 1:
@@ -161,6 +166,13 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
     if not (once and finding.paired):
         notes.append(_TOGETHER[finding.paired])
     notes += _about_tasks(finding)
+    if finding.finished:
+        notes.append(
+            "All trials of one policy were run before the first of the other, and their number did not "
+            "depend on their outcomes."
+        )
+    elif _could_be_finished(finding):
+        notes.append(FINISHED)
     undecided = finding.verdict is ComparisonVerdict.UNDECIDED
     if undecided:
         notes.append(
@@ -179,6 +191,19 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
             f"The horizon of {finding.horizon} pairs has been reached; more trials change no verdict."
         )
     return notes
+
+
+FINISHED = (
+    "If all trials of the policy with more of them were run before the first of the other, in a number that "
+    "did not depend on their outcomes, say so (--finished, finished=True): then all of them count."
+)
+
+
+def _could_be_finished(finding: ComparisonFinding) -> bool:
+    """Return whether many trials of one policy wait for partners that they may not need."""
+    if finding.method != "anytime" or finding.paired or not finding.binary or finding.tasks > 1:
+        return False
+    return finding.horizon is None and max(finding.n_a, finding.n_b) >= 2 * min(finding.n_a, finding.n_b)
 
 
 ONCE_ALLOWED = (
