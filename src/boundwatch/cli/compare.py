@@ -54,6 +54,7 @@ def compare(
     alpha: float = 0.05,
     margin: float = 0.0,
     horizon: int | None = None,
+    finished: bool = False,
     binary: bool = False,
     reading: Reading,
     policy: str | None = None,
@@ -81,10 +82,10 @@ def compare(
     once: All trials are done, their numbers were planned, and this is the only look: one sharper test of all
         of them, in any order, of several tasks overall and on each.
     alpha P: Error rate: per side for two policies, of all for more.
-    finished: All trials of the policy with more of them were run before the first of the other, in a number
-        that did not depend on their outcomes: then all of them count; 0/1 costs.
     margin M: Also say whether B costs at most M more than A.
     horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
+    finished: All trials of one policy were run before the other's first, in a number that did not depend on
+        outcomes: all of them count; 0/1 costs.
     binary: Promise that every cost is 0 or 1 (always the case for successes).
     policy COL: Column that names the policy, if one file holds all.
     against K/N: Compare one file, once, with K successes in N trials.
@@ -114,6 +115,7 @@ def compare(
             "--against goes with one file, of one policy": against is not None and (not one_file or in_one),
             "--once is one look at finished trials; leave out --follow, --finished and --horizon": once
             and (follow or finished or horizon is not None),
+            "--finished has no figure yet; leave out --plot": finished and plot is not None,
             "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
             "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
             "a column or a sheet per policy goes with one file; give one": reading.several
@@ -138,7 +140,7 @@ def compare(
         if pair_by is None or not once:
             named = _aligned(named if pair_by is None else matched(named, pair_by), paired, in_order=not once)
     if len(named) > 2:
-        others = {"horizon": horizon, "margin": margin or None, "report": report, "once": once}
+        others = {"horizon": horizon, "margin": margin or None, "report": report, "once": once or finished}
         refuse(others, "goes with two policies; leave it out")
         worse = _compare_many(named, alpha, paired, plot, as_json=as_json)
     else:
