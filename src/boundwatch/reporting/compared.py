@@ -131,6 +131,8 @@ def _compared(finding: ComparisonFinding, names: Names) -> str:
     if ahead := abs(finding.n_a - finding.n_b):
         leader = names[0] if finding.n_a > finding.n_b else names[1]
         said += f"; {count(ahead, 'more trial')} of {leader} {'wait' if ahead > 1 else 'waits'}"
+        if finding.binary and not finding.paired and finding.tasks == 1 and finding.horizon is None:
+            said += " (--finished: they ran first, in a number fixed beforehand, and all count)"
     return said
 
 
@@ -168,11 +170,8 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
     notes += _about_tasks(finding)
     if finding.finished:
         notes.append(
-            "All trials of one policy were run before the first of the other, and their number did not "
-            "depend on their outcomes."
+            "One policy was finished before the other began, in a number of trials fixed beforehand."
         )
-    elif _could_be_finished(finding):
-        notes.append(FINISHED)
     undecided = finding.verdict is ComparisonVerdict.UNDECIDED
     if undecided:
         notes.append(
@@ -191,19 +190,6 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
             f"The horizon of {finding.horizon} pairs has been reached; more trials change no verdict."
         )
     return notes
-
-
-FINISHED = (
-    "If all trials of the policy with more of them were run before the first of the other, in a number that "
-    "did not depend on their outcomes, say so (--finished, finished=True): then all of them count."
-)
-
-
-def _could_be_finished(finding: ComparisonFinding) -> bool:
-    """Return whether many trials of one policy wait for partners that they may not need."""
-    if finding.method != "anytime" or finding.paired or not finding.binary or finding.tasks > 1:
-        return False
-    return finding.horizon is None and max(finding.n_a, finding.n_b) >= 2 * min(finding.n_a, finding.n_b)
 
 
 ONCE_ALLOWED = (
