@@ -230,6 +230,7 @@ SHEETS = [
     text("redo.csv", "trial,success\n16,yes\n17,no\n17 (redo),yes\n18b,yes\n", costs=[0, 1, 0, 0]),
     text("declared_list.txt", "1\n0\n1\n", {"success": "1"}, costs=[0, 1, 0]),
     text("declared_costs.json", "[0.5, 0.25]", {"cost": "1"}, costs=[0.5, 0.25]),
+    text("yes_of_a_hundred.csv", "trial,damage\n1,no\n2,yes\n", {"cost": "damage", "cost_range": (0, 100)}, refused=InvalidCost),
     text("first_is_units.csv", "time,note\n[s],\n3,a\n6,b\n", {"cost": "time", "cost_range": (0, 12)}, refused=InvalidCost),
     # Other sheets that were tried
     text("variation.csv", "trial,success\n" + rows("✔️", "✖️"), costs=COSTS),
