@@ -1,26 +1,33 @@
-"""Kill the live monitor with SIGKILL at random moments under load; no acknowledged episode may be lost.
+"""Kill live monitors with SIGKILL at random moments under load; no acknowledged episode may be lost.
 
-Eight clients report; each resends what was not acknowledged, sometimes hangs up before the answer, and
-sometimes repeats what was. In the end every acknowledged episode must be stored once, with its cost,
-nothing else may be, and every detector's state must equal a replay byte for byte.
+Two servers share a database, and eight clients report to either of them, whatever the stream. One of the
+servers is killed, now and then both, and the database goes away in between. A client resends what was not
+acknowledged, often to the other server, sometimes hangs up before the answer, and sometimes repeats what was.
+In the end every acknowledged episode must be stored once, with its cost, nothing else may be, all must be
+counted, and every detector's state must equal a replay byte for byte.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import random
 import signal
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psycopg
 from sqlalchemy import select
 
 import boundwatch as bw
@@ -49,30 +56,65 @@ def run() -> dict[str, Any]:
 
 
 def campaign(database: str, kills: int, folder: Path, *, seed: int = SEED) -> dict[str, Any]:
-    """Run the server and kill it `kills` times; return the counts, of which the faults must be 0."""
+    """Run two servers and kill one `kills` times; return the counts, of which the faults must be 0."""
     certificate = folder / "certificate.json"
     costs = (np.random.default_rng(seed).random(200) < 0.1).astype(float)
     bw.Certificate.from_held_out(costs, binary=True).save(certificate)
-    port = free_port()
-    clients = [_Client(number, port, seed) for number in range(CLIENTS)]
+    ports = [free_port(), free_port()]
+    clients = [_Client(number, ports, seed) for number in range(CLIENTS)]
+    draw = random.Random(seed)
+    began = time.monotonic()
+    servers = [_start(database, certificate, port) for port in ports]
     for client in clients:
         client.thread.start()
-    moments = random.Random(seed)
-    began = time.monotonic()
-    for _ in range(kills):
-        process = _start(database, certificate, port)
-        if moments.random() < 0.8:  # in the middle of its work; else also before the first answer
+    killed = outages = 0
+    while killed < kills:
+        if draw.random() < 0.8:  # in the middle of their work; else also before the first answer
             _wait_for_an_answer(clients)
-        time.sleep(moments.uniform(0, LONGEST_LIFE))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    process = _start(database, certificate, port)  # the last one lives until all is delivered
-    for client in clients:
+        time.sleep(draw.uniform(0, LONGEST_LIFE))
+        if draw.random() < 0.1:
+            outages += 1
+            with _away(database):
+                time.sleep(draw.uniform(0.2, 1.5))
+            _wait_for_an_answer(clients)
+        for index in draw.choice(((0,), (1,), (0,), (1,), (0, 1))):
+            _end(servers[index], signal.SIGKILL)
+            killed += 1
+        for index, server in enumerate(servers):
+            if server.returncode is not None:
+                servers[index] = _start(database, certificate, ports[index], wait=draw.random() < 0.5)
+    for client in clients:  # these two live until all is delivered
         client.ended.set()
         client.thread.join()
-    os.killpg(process.pid, signal.SIGTERM)
-    process.wait()
-    return {"kills": kills, "seconds": round(time.monotonic() - began, 1), **_judge(database, clients)}
+    for server in servers:
+        _end(server, signal.SIGTERM)
+    found = {"kills": killed, "outages": outages, "seconds": round(time.monotonic() - began, 1)}
+    return {**found, **_judge(database, clients)}
+
+
+def _end(server: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    os.killpg(server.pid, how)
+    server.wait()
+
+
+@contextmanager
+def _away(database: str) -> Iterator[None]:
+    """Let nobody into a database: PostgreSQL ends all connections, of SQLite somebody else holds the lock."""
+    if not database.startswith("postgresql"):
+        with contextlib.closing(sqlite3.connect(database, timeout=60, isolation_level=None)) as held:
+            held.execute("BEGIN IMMEDIATE")
+            yield
+        return
+    address, _, name = database.partition("?")[0].rpartition("/")
+    with psycopg.connect(
+        database.replace(f"{address}/{name}", f"{address}/postgres"), autocommit=True
+    ) as held:
+        held.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        held.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        try:
+            yield
+        finally:
+            held.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
 
 def _wait_for_an_answer(clients: list[_Client]) -> None:
@@ -83,8 +125,8 @@ def _wait_for_an_answer(clients: list[_Client]) -> None:
 
 
 class _Client:
-    def __init__(self, number: int, port: int, seed: int) -> None:
-        self.number, self.port = number, port
+    def __init__(self, number: int, ports: list[int], seed: int) -> None:
+        self.number, self.ports = number, ports
         self.random = random.Random(seed * 1000 + number)
         self.sent: dict[tuple[str, str], float] = {}
         self.acknowledged: dict[tuple[str, str], float] = {}
@@ -110,7 +152,7 @@ class _Client:
         return {"stream": stream, "episode": episode, "cost": cost}
 
     def _send(self, batch: list[dict[str, Any]]) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.random.choice(self.ports), timeout=30)
         try:
             body = json.dumps(batch)
             connection.request("POST", "/api/v1/episodes", body, {"Content-Type": "application/json"})
@@ -133,22 +175,23 @@ class _Client:
         return False
 
 
-def _start(database: str, certificate: Path, port: int) -> subprocess.Popen[bytes]:
+def _start(database: str, certificate: Path, port: int, *, wait: bool = True) -> subprocess.Popen[bytes]:
     process = start_server(port, database, "--certificate", str(certificate))
-    while True:
+    while wait:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return process
+            break
         except OSError:
             if process.poll() is not None:
                 raise RuntimeError(f"the server ended with code {process.returncode}") from None
             time.sleep(0.01)
+    return process
 
 
 def _judge(database: str, clients: list[_Client]) -> dict[str, Any]:
     opened = Database(database)
     with opened.read() as connection:
-        query = select(streams.c.name, episodes.c.episode, episodes.c.cost)
+        query = select(streams.c.name, episodes.c.episode, episodes.c.cost, episodes.c.number)
         rows = connection.execute(query.join(streams, streams.c.id == episodes.c.stream_id)).all()
     stored = {(row.name, row.episode): row.cost for row in rows}
     acknowledged = {key: cost for client in clients for key, cost in client.acknowledged.items()}
@@ -162,6 +205,7 @@ def _judge(database: str, clients: list[_Client]) -> dict[str, Any]:
         "twice": len(rows) - len(stored),
         "altered": sum(stored[key] != cost for key, cost in sent.items() if key in stored),
         "invented": sum(key not in sent for key in stored),
+        "not_counted": sum(row.number is None for row in rows),
         "refused": sum(len(client.refused) for client in clients),
         "watches": len(replayed),
         "replay_differs": sum(bool(each.fault) for each in replayed),

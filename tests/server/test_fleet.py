@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -9,13 +10,15 @@ import pytest
 from sqlalchemy import select
 
 import boundwatch as bw
-from boundwatch.server import queries
+from boundwatch.server import outbox, queries, upkeep
 from boundwatch.server.bindings import bind_streams, declare_fleet, upload
 from boundwatch.server.counting import Ledger
-from boundwatch.server.live_detectors import LiveDetector, evidence
+from boundwatch.server.live_detectors import LiveDetector, evidence, verify
 from boundwatch.server.metrics import collect
 from boundwatch.server.models import Bind, Report, Upload
-from boundwatch.server.tables import watches
+from boundwatch.server.settings import Settings
+from boundwatch.server.tables import deliveries, watches
+from network import episode, wait_until
 from rates import assert_rate_at_most
 
 RATE, STREAMS, RESTARTS, TRIALS = 0.05, 5, 50, 4000
@@ -148,3 +151,134 @@ def test_every_watch_takes_its_own_place_and_the_size_is_said_once(database):
         with pytest.raises(bw.errors.InvalidSetting) as refused:
             declare_fleet(connection, 30)
         assert (refused.value.name, refused.value.value) == ("fleet_size", 30)
+
+
+BOUND, WORSE, LEVEL = 0.2, 0.6, 0.04
+
+
+def _told(rng, *, worse, told, episodes=60, streams=20):
+    """Return who is told of, after every round, of streams that are exactly at the certified limit.
+
+    The evidence bets a third on every failure, so that it moves much between two looks.
+    """
+    e_values, listed = np.ones(streams), []
+    chances = np.where(np.arange(streams) < worse, WORSE, BOUND)
+    for _ in range(episodes):
+        e_values *= 1 + (rng.random(streams) < chances) / (3 * BOUND) - 1 / 3
+        listed = told(e_values, listed)
+    return listed
+
+
+def _discoveries(e_values, before):
+    """Return who has ever been told of: as `upkeep.find_discoveries` does, with those before as infinite."""
+    known = np.where(np.isin(np.arange(e_values.size), before), np.inf, e_values).tolist()
+    return queries.select_discoveries(known, range(1, e_values.size + 1), size=e_values.size, rate=RATE)
+
+
+def _alarms(e_values, before):
+    """The broken twin: every stream alarms at its own level."""
+    return sorted({*before, *np.flatnonzero(e_values >= 1 / LEVEL).tolist()})
+
+
+def _false_shares(told, *, worse, trials=3000):
+    """Return in how many trials a stream drawn from those told of was not worse."""
+    rng = np.random.default_rng(20261117)
+    hits = 0
+    for _ in range(trials):
+        found = _told(rng, worse=worse, told=told)
+        hits += bool(found) and found[rng.integers(len(found))] >= worse
+    return hits, trials
+
+
+@pytest.mark.parametrize("worse", [0, 3, 12])
+def test_of_all_discoveries_that_are_ever_told_few_are_false(worse):
+    assert_rate_at_most(*_false_shares(_discoveries, worse=worse), RATE)
+
+
+@pytest.mark.parametrize("worse", [0, 3])
+def test_alarms_of_twenty_streams_would_keep_no_such_rate(worse):
+    with pytest.raises(AssertionError):
+        assert_rate_at_most(*_false_shares(_alarms, worse=worse), RATE)
+
+
+def test_who_is_worse_is_found():
+    rng = np.random.default_rng(1)
+    found = [sum(each < 3 for each in _told(rng, worse=3, told=_discoveries)) for _ in range(200)]
+    assert np.mean(found) > 2.9
+
+
+def test_a_discovery_is_told_once_and_alarms_of_streams_are_listed(database):
+    channels = [
+        outbox.Channel("webhook", f"http://127.0.0.1:9/{of}", tell=of) for of in ("streams", "discoveries")
+    ]
+    with database.write() as connection:
+        declare_fleet(connection, 10)
+        bind_streams(connection, Bind([f"arm-{i}" for i in range(10)], "lab"), by="test")
+    ledger = Ledger(database, channels=channels)
+    told = []
+
+    def report(stream, start, costs):
+        batch = [Report(stream, str(start + i), float(cost), None, None) for i, cost in enumerate(costs)]
+        ledger.submit(batch).result()
+        with database.write() as connection:
+            told.extend(upkeep.tell_discoveries(connection, RATE, channels))
+
+    unlucky = [1, 1, 1, 1, 1, 0, 0, 1] + [
+        0,
+        0,
+        0,
+        1,
+    ] * 8  # enough for an alarm, not for a discovery among ten
+    report("arm-1", 0, unlucky)
+    report("arm-2", 0, [1] * 15)
+    report("arm-2", 100, [1] * 15)  # it was told of
+    report("arm-3", 0, [0, 0, 1] * 5)
+    ledger.close()
+    assert told == ["arm-2"]
+    with database.read() as connection:
+        rows = connection.execute(select(deliveries.c.target, deliveries.c.payload)).all()
+        kept = queries.list_alarms(connection)
+        listed = [row["name"] for row in queries.fleet(connection, RATE).discoveries]
+    assert listed == ["arm-2"]
+    sent = sorted((label, json.loads(text)["kind"], json.loads(text)["stream"]) for label, text in rows)
+    labels = [channel.label for channel in channels]
+    expected = [
+        (labels[0], "alarm", "arm-1"),
+        (labels[0], "alarm", "arm-2"),
+        (labels[1], "discovery", "arm-2"),
+    ]
+    assert sent == sorted(expected)
+    assert {(each["stream"], each["verdict"]) for each in kept} == {
+        ("arm-1", "adverse"), ("arm-2", "adverse"), ("arm-2", "discovery")
+    }  # fmt: skip
+    assert [each for each in verify(database) if each.fault] == []
+
+
+def test_a_discovery_reaches_who_asked_for_it(start, tmp_path):
+    called = tmp_path / "called"
+    server = start("--tell", "discoveries", "--on-alarm", f"tee -a {called}", "--fleet-size", "5")
+    for number in range(30):
+        assert server.report(episode("arm-1", number, success=False), episode("arm-2", number))[0] == 200
+    wait_until(lambda: called.exists() and called.read_text(), 20, server.log)
+    content = json.loads(called.read_text())
+    assert (content["kind"], content["stream"], content["rate"]) == ("discovery", "arm-1", 0.05)
+    assert "a discovery at a false discovery rate of 0.05" in content["text"]
+    kinds = {(each["stream"], each["verdict"]) for each in server.ask("GET", "/api/v1/alarms")[1]["alarms"]}
+    assert kinds == {("arm-1", "adverse"), ("arm-1", "discovery")}
+    for path, said in (
+        ("/alarms", "was found among all streams"),
+        ("/fleet", "People are called for"),
+        ("/streams/arm-1", "Discovery at"),
+    ):
+        assert said in server.ask("GET", path)[1], path
+
+
+def test_each_receiver_may_say_what_it_hears_of():
+    urls = ("https://a.example/x=1", "discoveries=https://b.example/")
+    channels = Settings(webhook=urls, on_alarm=("streams=true",), tell="streams").channels
+    assert [(each.target, each.tell) for each in channels] == [
+        ("https://a.example/x=1", "streams"),
+        ("https://b.example/", "discoveries"),
+        ("true", "streams"),
+    ]
+    assert Settings(webhook=urls[:1], tell="discoveries").channels[0].tell == "discoveries"

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Column, MetaData, String, Table, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from boundwatch.server.database import Database
+from boundwatch.server.database import Database, write_rows
 from network import episode, wait_until
 
 READING = ("/", "/api/v1/streams", "/api/v1/fleet", "/metrics")
@@ -130,6 +130,7 @@ def test_a_database_that_lets_nobody_in_is_told_and_taken_back(start, postgres):
 
 
 def test_errors_of_the_database_carry_no_episodes(database):
+    nothing = Table("nothing", MetaData(), Column("episode", String()))
     with pytest.raises(SQLAlchemyError) as failed, database.write() as connection:
-        database.run_many(connection, "INSERT INTO nothing VALUES (?)", [("an episode of ours",)])
+        write_rows(connection, nothing, [("an episode of ours",)])
     assert "an episode of ours" not in str(failed.value)

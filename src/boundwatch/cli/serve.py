@@ -40,6 +40,7 @@ def serve(
     on_alarm: list[str] | None = None,
     email: list[str] | None = None,
     smtp: str | None = None,
+    tell: Literal["streams", "discoveries"] | None = None,
     fleet_size: Annotated[int | None, AT_LEAST_1] = None,
     silent_minutes: Annotated[float | None, AT_LEAST_0] = None,
     retain_days: Annotated[float | None, AT_LEAST_0] = None,
@@ -70,6 +71,7 @@ def serve(
     on_alarm COMMAND: Run this at an alarm, which it reads as JSON from standard input.
     email ADDRESS: Email address to send alarms to.
     smtp HOST:PORT: Mail server. [default: localhost:25]
+    tell: Of what people hear: alarms of all streams, or discoveries at one rate. [default: streams]
     fleet_size N: About how many streams there will be; the first N divide one half of the false discovery
         rate. Set it once, before the first stream is bound. [default: 20]
     silent_minutes N: Call a stream silent after N minutes without an episode.
@@ -128,7 +130,7 @@ def _maintain(database: Database, *, verify: bool, export: Path | None, restore:
         pruned = sum(each.pruned for each in checked)
         left_out = f"; {pruned} without episodes, by retention, not replayed" if pruned else ""
         watched = f"{len(checked) - pruned} watches: {len(faults)} differ"
-        print(f"replayed {counted} episodes of {watched}{left_out}")
+        print(f"replayed {counted} episodes of {watched}{left_out}\n{live_detectors.UNSEEN}")
         if faults:
             problem = f"{len(faults)} watches differ from a replay; restore a backup, or report a bug"
             raise BoundwatchError(problem)

@@ -28,7 +28,7 @@ from starlette.staticfiles import StaticFiles
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting
-from boundwatch.server import api, bindings, events, metrics, pages, upkeep
+from boundwatch.server import api, bindings, events, metrics, pages, roster, upkeep
 from boundwatch.server.access import Gatekeeper
 from boundwatch.server.bindings import Binding
 from boundwatch.server.counting import Ledger
@@ -50,7 +50,7 @@ def create_application(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        default = await run_in_threadpool(default_binding, settings, database)
+        default = await run_in_threadpool(default_binding, settings, database, warm=True)
         most = settings.streams_per_token
         ledger = Ledger(database, default=default, channels=settings.channels, most_begun=most)
         threads: list[Ledger | Chore] = [ledger, *upkeep.begin(database, settings)]
@@ -92,15 +92,19 @@ def from_environment() -> FastAPI:
     return create_application(msgspec.json.decode(os.environ[_SETTINGS_VARIABLE], type=Settings))
 
 
-def default_binding(settings: Settings, database: Database) -> Binding | None:
-    """Return what new streams are bound to, and keep its certificate."""
+def default_binding(settings: Settings, database: Database, *, warm: bool = False) -> Binding | None:
+    """Return what new streams are bound to, and keep its certificate; ready for the first, if asked for."""
     if settings.certificate is None:
         return None
     certificate = Certificate.load(settings.certificate)
     name = check(Name, Path(settings.certificate).stem[:100], f"{settings.certificate}: name")
     with database.write() as connection:
         row = bindings.upload(connection, Upload(name, certificate.to_dict()), by="command line")
-    return Binding(row["id"], settings.detector, settings.alpha_adverse, settings.alpha_benign)
+    binding = Binding(row["id"], settings.detector, settings.alpha_adverse, settings.alpha_benign)
+    if warm:
+        with database.read() as connection:
+            bindings.warm(connection, binding)
+    return binding
 
 
 async def _say_status(request: Request) -> dict[str, str]:  # of the database, the guard knows
@@ -181,6 +185,7 @@ def settle(settings: Settings, database: Database) -> None:
     _check_tls(settings)
     _check_address(settings)
     default_binding(settings, database)
+    roster.clear(database)
     if settings.fleet_size is not None:
         with database.write() as connection:
             bindings.declare_fleet(connection, settings.fleet_size)

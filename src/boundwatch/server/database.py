@@ -8,13 +8,13 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, func, insert, inspect, select, text
-from sqlalchemy.engine import Connection, make_url
+from sqlalchemy import Engine, String, Table, create_engine, event, func, insert, inspect, select, text
+from sqlalchemy.engine import Connection, CursorResult, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from boundwatch.errors import InvalidSetting, Place
@@ -74,11 +74,6 @@ class Database:
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
-
-    def run_many(self, connection: Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Run a statement, with a ``?`` per value, for many rows; the quickest way into either database."""
-        marked = sql if self.kind == "sqlite" else sql.replace("?", "%s")
-        connection.exec_driver_sql(marked, list(rows))
 
     def migrate(self, *, create: bool = True) -> int:
         """Bring the schema to this program's version and return it; two servers may do so at once.
@@ -195,7 +190,7 @@ class Chore:
 
 def find_rows(
     connection: Connection, sql: str, keys: Collection[tuple[Any, ...]], kinds: Sequence[str], **options: Any
-) -> Iterable[Any]:
+) -> CursorResult[Any]:
     """Run a query in which ASKED stands for a table of keys, ``asked.column1`` and so on, of these kinds."""
     if connection.dialect.name == "sqlite":
         row = f"({', '.join('?' * len(kinds))})"
@@ -207,6 +202,31 @@ def find_rows(
         table = f"unnest({arrays}) AS asked({names})"
         values = tuple(list(each) for each in zip(*keys, strict=True))
     return connection.exec_driver_sql(sql.replace("ASKED", table), values, execution_options=options)
+
+
+def write_rows(
+    connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]], names: str = "", keys: str = ""
+) -> None:
+    """Insert rows, or set the columns `names` of those with `keys`: the quickest way into either database.
+
+    A row has all columns in their order; one to change has first the values, then the keys.
+    """
+    columns = [*names.split(), *keys.split()] or [str(column.name) for column in table.c]
+    is_file = connection.dialect.name == "sqlite"
+    marks = {name: "?" if is_file else f"asked.{name}" for name in columns}
+    sql = f"INSERT INTO {table.name} ({', '.join(columns)}) SELECT {', '.join(marks.values())}"
+    if names:
+        pairs = ", ".join(f"{name} = {marks[name]}" for name in names.split())
+        found = " AND ".join(f"{table.name}.{name} = {marks[name]}" for name in keys.split())
+        sql = f"UPDATE {table.name} SET {pairs} FROM_ASKED WHERE {found}"  # noqa: S608
+    if is_file:
+        connection.exec_driver_sql(sql.replace("FROM_ASKED ", ""), list(rows))
+        return
+    types = [table.c[name].type for name in columns]
+    kinds = ("text" if isinstance(kind, String) else kind.compile(connection.dialect) for kind in types)
+    asked = f" FROM unnest({', '.join(f'%s::{kind}[]' for kind in kinds)}) AS asked({', '.join(columns)})"
+    sql = sql.replace(" FROM_ASKED", asked) if names else sql + asked
+    connection.exec_driver_sql(sql, tuple(list(each) for each in zip(*rows, strict=True)))
 
 
 def lock(connection: Connection, key: int) -> None:

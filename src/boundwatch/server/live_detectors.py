@@ -5,10 +5,12 @@ A replay of all episodes must give the same bytes; `verify` tells whether it doe
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -22,7 +24,7 @@ from boundwatch.detectors.change import ChangeFinding
 from boundwatch.detectors.evidence import EvidenceFinding
 from boundwatch.errors import SchemaMismatch
 from boundwatch.server.database import Database, find_rows
-from boundwatch.server.tables import certificates, checkpoints, episodes, streams, watches
+from boundwatch.server.tables import alarms, certificates, checkpoints, episodes, streams, watches
 
 DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
     "sequential-test": SequentialTest,
@@ -31,7 +33,7 @@ DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
 _MOST_SHARED = 200_000
 _SHARED_EVIDENCE: dict[tuple[str, int, float], tuple[float, float]] = {}
 _EVIDENCE = "evidence_adverse", "evidence_benign"
-SUMMARY = "n", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", "last_cost"
+SUMMARY = "n", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", "last_cost", "digest", "last_seen"
 """The columns that say where a watch stands, in the order of `LiveDetector.summary`."""
 
 
@@ -55,7 +57,10 @@ class LiveDetector:
     def __init__(self, detector: SequentialTest | ChangeDetector) -> None:
         self.detector = detector
         self.total = self.last_cost = 0.0
-        self.curve: list[list[int]] = [[], []]
+        self.last_seen: float | None = None
+        self.digest = ""
+        """Of all that was counted, with ids and times: an edited episode does not give the same."""
+        self.curve = array("i"), array("i")
         """The evidence of both sides at the first of `POINTS`, as 1000 log10 of it, in whole numbers."""
         self._curve = ""  # it is stored with every commit, and grows rarely
         start = 1.0 if isinstance(detector, SequentialTest) else 0.0
@@ -71,8 +76,13 @@ class LiveDetector:
         """Whether it alarms at an exact line of failures, not when the evidence reaches a threshold."""
         self._shared = detector.certificate.fingerprint if self.is_exact else None
 
-    def count(self, cost: float) -> None:
+    def count(
+        self, cost: float, episode: str = "", time: float | None = None, received: float | None = None
+    ) -> None:
         """Count one episode."""
+        kept = f"{self.digest} {cost!r} {time!r} {received!r} {episode}"
+        self.digest = hashlib.blake2b(kept.encode(), digest_size=16).hexdigest()
+        self.last_seen = received
         finding = self.detector.update(cost)
         self.total += cost
         self.last_cost = cost
@@ -95,16 +105,23 @@ class LiveDetector:
     def summary(self) -> dict[str, Any]:
         """Return the columns of `watches` that say where it stands, after at least one episode."""
         detector = self.detector
-        self._curve = self._curve or str(self.curve).replace(" ", "")  # ten times as quick as json.dumps
+        self._curve = self._curve or str(self._lists()).replace(" ", "")  # ten times as quick as json.dumps
         standing = detector.n, self.total, detector.verdict.value, detector.first_alarm, *self.evidence
-        return dict(zip(SUMMARY, (*standing, self._curve, self.last_cost), strict=True))
+        return dict(
+            zip(SUMMARY, (*standing, self._curve, self.last_cost, self.digest, self.last_seen), strict=True)
+        )
+
+    def _lists(self) -> list[list[int]]:
+        return [side.tolist() for side in self.curve]
 
     def state(self) -> str:
         """Return everything as canonical JSON: equal states are equal bytes."""
         content = {
             "version": saving.VERSION,
             "detector": self.detector.content(),
-            "curve": self.curve,
+            "curve": self._lists(),
+            "digest": self.digest,
+            "last_seen": self.last_seen,
             "total": self.total,
             "last_cost": self.last_cost,
             "evidence": self.evidence,
@@ -118,7 +135,9 @@ class LiveDetector:
         if content.get("version") != saving.VERSION:
             raise SchemaMismatch("is of another version", name="state")
         live = cls(DETECTORS[kind].from_content(content["detector"], certificate))
-        live.total, live.last_cost, live.curve = content["total"], content["last_cost"], content["curve"]
+        live.total, live.last_cost, live.digest = content["total"], content["last_cost"], content["digest"]
+        live.last_seen = content["last_seen"]
+        live.curve = array("i", content["curve"][0]), array("i", content["curve"][1])
         live.evidence = tuple(content["evidence"])
         return live
 
@@ -179,12 +198,13 @@ def catch_up(connection: Connection, lives: Mapping[int, LiveDetector], **option
     if not lives:
         return
     after = {(key, live.detector.n) for key, live in lives.items()}
-    for key, cost in find_rows(connection, _LATER_COSTS, after, ("bigint", "bigint"), **options):
-        lives[key].count(cost)
+    found: Iterable[Any] = find_rows(connection, _LATER, after, ("bigint", "bigint"), **options)
+    for key, *kept in found:
+        lives[key].count(*kept)
 
 
-_LATER_COSTS = (
-    "SELECT watch_id, cost FROM ASKED CROSS JOIN episodes "
+_LATER = (
+    "SELECT watch_id, cost, episode, time, received FROM ASKED CROSS JOIN episodes "
     "WHERE watch_id = asked.column1 AND number > asked.column2 ORDER BY watch_id, number"
 )
 
@@ -196,8 +216,15 @@ class Replayed(NamedTuple):
     generation: int
     n: int
     fault: str
-    """What differs; empty if nothing does, and for episodes that retention has removed."""
+    """What differs; empty if nothing does. What retention has removed is not replayed."""
     pruned: bool
+
+
+UNSEEN = (
+    "not compared: meta, tokens, acknowledgments, the audit log; nor is it noticed if streams are gone as a "
+    "whole, or if somebody rewrote episodes and states so that they fit: keep exports elsewhere"
+)
+"""What `verify` cannot see."""
 
 
 def verify(database: Database) -> Iterator[Replayed]:
@@ -211,13 +238,17 @@ def verify(database: Database) -> Iterator[Replayed]:
     for key, name in keys:
         with database.read() as connection:
             watch = connection.execute(select(watches).where(watches.c.id == key)).mappings().one()
-            fault = "" if watch["pruned"] else _fault(connection, watch)
+            faults = (look(connection, watch) for look in (_replay, _check_history, _check_alarm))
+            fault = next(filter(None, faults), "")
             yield Replayed(name, watch["generation"], watch["n"], fault, bool(watch["pruned"]))
 
 
-def _fault(connection: Connection, watch: RowMapping) -> str:
-    numbers = select(func.count(), func.max(episodes.c.number)).where(episodes.c.watch_id == watch["id"])
-    count, last = connection.execute(numbers).one()
+def _replay(connection: Connection, watch: RowMapping) -> str:
+    numbers = select(func.count(), func.max(episodes.c.number))
+    theirs = (episodes.c.watch_id == watch["id"]) & episodes.c.number.is_not(None)
+    count, last = connection.execute(numbers.where(theirs)).one()
+    if watch["pruned"]:
+        return "it is marked as pruned, and is open or has episodes" if count or not watch["closed"] else ""
     if not count == (last or 0) == watch["n"]:
         return f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
     again = load_detector(connection, watch, replay=True)
@@ -225,6 +256,24 @@ def _fault(connection: Connection, watch: RowMapping) -> str:
         return "the stored state differs from that of a replay"
     wrong = [name for name, value in again.summary().items() if watch["n"] and watch[name] != value]
     return f"{', '.join(wrong)} differ from those of a replay" if wrong else ""
+
+
+def _check_history(connection: Connection, watch: RowMapping) -> str:
+    """Find out whether a generation was closed when the next began, and the last is open."""
+    query = select(watches.c.created).where(watches.c.stream_id == watch["stream_id"])
+    after = connection.execute(query.where(watches.c.generation == watch["generation"] + 1)).scalar()
+    last = select(streams.c.generation).where(streams.c.id == watch["stream_id"])
+    is_last = connection.execute(last).scalar() == watch["generation"]
+    if watch["closed"] == after and is_last == (after is None):
+        return ""
+    return "closed is not when the next generation began"
+
+
+def _check_alarm(connection: Connection, watch: RowMapping) -> str:
+    query = select(alarms.c.number).where(alarms.c.watch_id == watch["id"], alarms.c.verdict == "adverse")
+    expected = watch["first_alarm"] if watch["verdict"] == "adverse" else None
+    is_right = connection.execute(query).scalar() == expected
+    return "" if is_right else "its alarm is missing, or of another episode"
 
 
 def load_certificate(connection: Connection, certificate_id: int) -> Certificate:

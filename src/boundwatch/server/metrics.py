@@ -15,6 +15,7 @@ MOST_STREAMS = 2000
 _VERDICTS = {"within": 0, "benign": -1, "adverse": 1}
 _TOTALS = {
     "episodes": "Episodes counted in the current generations",
+    "episodes_waiting": "Episodes on the disk that wait to be counted",
     "open_alarms": "Alarms that nobody has acknowledged",
     "silent_streams": "Streams without an episode for too long; not a verdict",
     "deliveries_waiting": "Alarms and notices that have not reached their receiver",

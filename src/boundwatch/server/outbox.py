@@ -54,6 +54,8 @@ class Channel:
     sender: str = "boundwatch@localhost"
     monitor: str = ""
     """The address of the pages that messages link to; without one they have no link."""
+    tell: str = "streams"
+    """Of what it hears: of every stream's alarm, or of ``"discoveries"`` at one rate over the fleet."""
 
     def __post_init__(self) -> None:
         if self.kind == "webhook" and not is_address(self.target):
@@ -136,6 +138,24 @@ def acknowledge(connection: Connection, alarm_id: str, sent: Acknowledge, *, by:
         problem = f"was acknowledged by {alarm['acknowledged_by']}; nothing was changed"
         raise Refused(409, problem, name="alarm", value=alarm_id)
     record(connection, by, "alarm acknowledged", f"{alarm['name']}, alarm {alarm_id}: {why}")
+
+
+def announce(
+    connection: Connection, channels: Iterable[Channel], watch: Any, text: str, **fields: Any
+) -> None:
+    """Keep an alarm, of `verdict` at `episode_number`, and tell those who hear of its kind."""
+    key, moment = secrets.token_hex(16), time.time()
+    alarm = {"id": key, "watch_id": watch["id"], "created": moment, "verdict": fields["verdict"]}
+    connection.execute(insert(alarms).values(alarm | {"number": fields["episode_number"]}))
+    payload = {
+        "text": f"boundwatch: stream {watch['name']} {text}",
+        "alarm": key,
+        "time": moment,
+        "kind": "alarm",
+    }
+    payload |= {"stream": watch["name"], "generation": watch["generation"], **fields}
+    of = "discoveries" if fields["verdict"] == "discovery" else "streams"
+    put(connection, (channel for channel in channels if channel.tell == of), payload)
 
 
 def put(connection: Connection, channels: Iterable[Channel], payload: Mapping[str, Any]) -> None:

@@ -80,7 +80,9 @@ def totals(connection: Connection, silent_before: float | None = None) -> dict[s
         for name, number in zip(("streams", "episodes", "silent"), sums, strict=True):
             counted[name] += int(number)
     waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
-    return counted | {"open_alarms": connection.execute(waiting).scalar_one()}
+    stored = select(func.count()).select_from(episodes).where(episodes.c.number.is_(None))
+    asked = {"open_alarms": waiting, "episodes_waiting": stored}
+    return counted | {name: connection.execute(each).scalar_one() for name, each in asked.items()}
 
 
 class Fleet(NamedTuple):

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from msgspec import Meta
 
@@ -24,6 +24,7 @@ from boundwatch.server.models import Count, Detector, check
 from boundwatch.server.outbox import Channel
 
 NotNegative = Annotated[float, Meta(ge=0)]
+Tell = Literal["streams", "discoveries"]
 
 _SEVERAL = ("allow_host", "webhook", "on_alarm", "email")
 _PREFIX = "BOUNDWATCH_"
@@ -50,6 +51,7 @@ class Settings:
     detector: Detector = "sequential-test"
     alpha_adverse: Level | None = None
     alpha_benign: Level | None = None
+    tell: Tell = "streams"
     discovery_rate: Level = DISCOVERY_RATE
     fleet_size: Annotated[int, Meta(ge=1)] | None = None
     silent_minutes: NotNegative = 0.0
@@ -83,12 +85,18 @@ class Settings:
         """Where alarms go; checked once, so that one that breaks later keeps nothing from the others."""
         # Behind a proxy only `public_url` says what people open.
         monitor = self.public_url.rstrip("/") or ("" if self.allow_host else self.url)
-        mail = {"smtp": self.smtp, "sender": self.sender}
-        return (
-            *(Channel("webhook", url, self.webhook_secret, monitor=monitor) for url in self.webhook),
-            *(Channel("command", command, monitor=monitor) for command in self.on_alarm),
-            *(Channel("email", address, monitor=monitor, **mail) for address in self.email),
+        common = {"smtp": self.smtp, "sender": self.sender, "monitor": monitor}
+        given = {"webhook": self.webhook, "command": self.on_alarm, "email": self.email}
+        return tuple(
+            Channel(kind, target, self.webhook_secret if kind == "webhook" else "", tell=of, **common)
+            for kind, targets in given.items()
+            for of, target in map(self._addressed, targets)
         )
+
+    def _addressed(self, target: str) -> tuple[str, str]:
+        """Return of what somebody is to hear, and where; ``discoveries=`` or ``streams=`` says so."""
+        of, _, where = target.partition("=")
+        return (of, where) if of in get_args(Tell) else (self.tell, target)
 
     @property
     def is_local(self) -> bool:

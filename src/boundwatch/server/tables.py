@@ -16,13 +16,13 @@ metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only what is called INTEGER
 _KINDS: dict[Any, str] = {
     _Key: "id stream_id watch_id certificate_id token_id",
-    Integer(): "version value binary generation place n first_alarm pruned number attempts",
+    Integer(): "version value binary generation place n first_alarm pruned number attempts beat",
     Double(): "applied created closed time received cost total last_cost last_seen silence_told due "
     "delivered revoked expires acknowledged alpha_adverse alpha_benign threshold_adverse threshold_benign "
     "evidence_adverse evidence_benign",
     String(20): "verdict channel",
     String(40): "detector act",
-    String(64): "fingerprint hash",
+    String(64): "fingerprint hash digest",
     String(100): "name created_by acknowledged_by scopes actor",
     String(200): "episode",
     String(500): "reason target error",
@@ -64,19 +64,24 @@ watches = _table(
     "watches",
     "id! stream_id>streams generation certificate_id>certificates",
     "detector alpha_adverse alpha_benign place? threshold_adverse threshold_benign created created_by reason",
-    "closed? n total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? last_seen?",
-    "silence_told? pruned",
+    "closed? n total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? digest",
+    "last_seen? silence_told? pruned",
     Unique("place"),
     Unique("stream_id", "generation"),
     Index("watches_last_seen", "last_seen"),
 )
 # A detector's state after the first n episodes of a watch; the later ones are replayed on top of it.
 checkpoints = _table("checkpoints", "watch_id>watches! n state")
+# One without a number is on the disk and waits to be counted, in the order in which they were received.
 episodes = _table(
     "episodes",
-    "watch_id>watches! number! stream_id episode cost time? received meta?",
-    Unique("stream_id", "episode"),
+    "stream_id! episode! watch_id number? cost time? received meta?",
 )
+for _name, _is, _columns in (  # each row is in one of these
+    ("episodes_counted", episodes.c.number.is_not(None), (episodes.c.watch_id, episodes.c.number)),
+    ("episodes_waiting", episodes.c.number.is_(None), (episodes.c.stream_id,)),
+):
+    Index(_name, *_columns, unique=len(_columns) == 2, sqlite_where=_is, postgresql_where=_is)
 alarms = _table(
     "alarms",
     Column("id", String(32), primary_key=True),
@@ -91,9 +96,12 @@ deliveries = _table(
 )
 tokens = _table("tokens", "id! name hash scopes streams created revoked?", Unique("name"), Unique("hash"))
 sessions = _table("sessions", "hash! token_id>tokens created expires")
+# Who shares the database, while it runs; see `roster`.
+processes = _table("processes", Column("id", String(32), primary_key=True), "beat")
 audit = _table("audit", "id! time actor act detail")
 
-DATA = tuple(table for table in metadata.tables.values() if table not in (schema_versions, sessions))
+_PASSING = schema_versions, sessions, processes
+DATA = tuple(table for table in metadata.tables.values() if table not in _PASSING)
 """What a backup holds, of deliveries those that wait, in an order in which references come first."""
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (metadata.create_all,)

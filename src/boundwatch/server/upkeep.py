@@ -1,39 +1,98 @@
-"""What a server does by itself: deliver alarms, say that a stream is silent, and forget what is old."""
+"""What a server does by itself: deliver alarms, tell discoveries and silence, and forget what is old."""
 
 from __future__ import annotations
 
 import logging
+import math
 import time
+from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import delete, exists, func, or_, select, update
 from sqlalchemy.engine import Connection
 
-from boundwatch.server import outbox
-from boundwatch.server.database import Chore, Database
+from boundwatch.server import outbox, queries
+from boundwatch.server.bindings import fleet_size
+from boundwatch.server.database import Chore, Database, lock
+from boundwatch.server.live_detectors import evidence, load_detector
 from boundwatch.server.settings import Settings
-from boundwatch.server.tables import episodes, streams, watches
+from boundwatch.server.tables import alarms, episodes, streams, watches
 
 _LOG = logging.getLogger("boundwatch.server")
+_IS_DISCOVERY = alarms.c.verdict == "discovery"
+_DISCOVERY_LOCK = 0x64697363
 
 
 def begin(database: Database, settings: Settings) -> list[Chore]:
-    """Begin what the settings ask for: to deliver, per channel, to tell silence, and to forget."""
+    """Begin what the settings ask for: to deliver, per channel, to tell, and to forget."""
 
     def tell() -> None:
         with database.write() as connection:
             tell_silence(connection, settings.silent_before or 0.0, settings)
+
+    def discover() -> None:
+        with database.read() as connection:  # most often there is nothing to write
+            found = find_discoveries(connection, settings.discovery_rate)
+        if found:
+            with database.write() as connection:
+                tell_discoveries(connection, settings.discovery_rate, settings.channels)
 
     def forget() -> None:
         with database.write() as connection:
             prune(connection, time.time() - 86400 * settings.retain_days)
 
     chores = [Chore(partial(outbox.deliver, database, channel), 0.5) for channel in settings.channels]
+    if settings.tell == "discoveries" or any(each.tell == "discoveries" for each in settings.channels):
+        chores.append(Chore(discover, 1.0))
     if settings.silent_minutes:
         chores.append(Chore(tell, 15.0))
     if settings.retain_days:
         chores.append(Chore(forget, 3600.0))
     return chores
+
+
+def find_discoveries(connection: Connection, rate: float) -> list[dict[str, Any]]:
+    """Return the watches to tell of that nobody has been told of, with their ``evidence`` at this moment.
+
+    **Guarantee**: of all that is ever told, up to any moment, the expected share whose world is not worse is
+    at most `rate`, plus the delta of certificates that keep no costs. **Assumes**: as in `queries.Fleet`, but
+    for when one looks; and each cost's expected value is not risen given all earlier episodes of all streams.
+
+    Who was told of stays among those that are counted: so e-BH takes its evidence as infinite. What is stored
+    only tells which of the others to compute; where evidence is not, it counts as 0, which is never too much.
+    """
+    told = set(connection.execute(select(alarms.c.watch_id).where(_IS_DISCOVERY)).scalars())
+    size = fleet_size(connection)
+    last = connection.execute(select(func.max(watches.c.place))).scalar() or size
+    # No share is above 1/(2 size), and no list longer than the tests that have begun.
+    may_be = watches.c.closed.is_(None) & (watches.c.evidence_adverse >= 2 * size / (rate * max(size, last)))
+    query = select(watches, streams.c.name).join(streams).where(watches.c.place.is_not(None))
+    rows = connection.execute(query.where(may_be | watches.c.id.in_(told))).mappings().all()
+    places = [row["place"] for row in rows]
+
+    def select_new(values: Sequence[float]) -> list[int]:
+        known = [math.inf if row["id"] in told else value for row, value in zip(rows, values, strict=True)]
+        listed = queries.select_discoveries(known, places, size=size, rate=rate)
+        return [index for index in listed if rows[index]["id"] not in told]
+
+    now = [0.0] * len(rows)
+    for index in select_new([row["evidence_adverse"] for row in rows]):
+        now[index] = evidence(load_detector(connection, rows[index]).detector.finding())[0]
+    return [{**rows[index], "evidence": now[index]} for index in select_new(now)]
+
+
+def tell_discoveries(connection: Connection, rate: float, channels: Iterable[outbox.Channel]) -> list[str]:
+    """Tell the channels that ask for them of new discoveries, each once; return their streams."""
+    lock(connection, _DISCOVERY_LOCK)
+    found = find_discoveries(connection, rate)
+    for row in found:
+        fields = {"verdict": "discovery", "episode_number": row["n"], "mean_cost": row["total"] / row["n"]}
+        fields |= {"evidence": row["evidence"], "rate": rate, "kind": "discovery"}
+        shown = f"evidence {row['evidence']:.3g} after {row['n']} episodes, generation {row['generation']}"
+        text = f"costs more: a discovery at a false discovery rate of {rate:g} over the fleet ({shown})."
+        outbox.announce(connection, channels, row, text, **fields)
+    return [row["name"] for row in found]
 
 
 def tell_silence(connection: Connection, before: float, settings: Settings) -> list[str]:
@@ -69,9 +128,11 @@ def prune(connection: Connection, before: float) -> tuple[int, int]:
     What an open generation's state needs, its costs and their ids, stays.
     """
     closed = select(watches.c.id).where(watches.c.closed < before, watches.c.pruned == 0, watches.c.n > 0)
+    closed = closed.where(~exists().where(episodes.c.watch_id == watches.c.id, episodes.c.number.is_(None)))
     keys = list(connection.execute(closed).scalars())
     for key in keys:
-        connection.execute(delete(episodes).where(episodes.c.watch_id == key))
+        counted = (episodes.c.watch_id == key) & episodes.c.number.is_not(None)
+        connection.execute(delete(episodes).where(counted))
         connection.execute(update(watches).where(watches.c.id == key).values(pruned=1))
     old = (episodes.c.received < before) & episodes.c.meta.is_not(None)
     emptied = connection.execute(update(episodes).where(old).values(meta=None)).rowcount

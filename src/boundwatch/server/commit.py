@@ -1,0 +1,285 @@
+"""One commit of a process: what was reported to it, and what others have stored of its streams."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import RowMapping, func, insert, select
+from sqlalchemy.engine import Connection
+
+from boundwatch.detectors import Verdict
+from boundwatch.server import outbox
+from boundwatch.server.access import EVERYBODY
+from boundwatch.server.bindings import BINDING_LOCK, bind
+from boundwatch.server.database import find_rows, lock, write_rows
+from boundwatch.server.live_detectors import SUMMARY, LiveDetector, evidence
+from boundwatch.server.models import Refused, Report
+from boundwatch.server.roster import SHARDS, Roster
+from boundwatch.server.tables import checkpoints, episodes, streams, watches
+
+if TYPE_CHECKING:
+    from boundwatch.server.counting import Ledger
+
+MOST_PER_COMMIT = 4000
+CHECKPOINT_EVERY = 128
+_COLUMNS = (
+    "watches.id, stream_id, watches.generation, certificate_id, detector, watches.created, n, verdict, "
+    "alpha_adverse, alpha_benign, threshold_adverse, certificates.binary, streams.name"
+)
+_WATCHES = (
+    f"SELECT {_COLUMNS} FROM ASKED CROSS JOIN watches "  # noqa: S608 - words of ours
+    "JOIN certificates ON certificates.id = certificate_id JOIN streams ON streams.id = stream_id "
+    "WHERE watches.id = asked.column1"
+)
+_CURRENT = _WATCHES.replace("watches.id = asked.column1", "stream_id = asked.column1 AND closed IS NULL")
+_STORED = ("stream_id", "episode", "watch_id", "cost", "time", "received")
+_WAITING = select(*(episodes.c[name] for name in _STORED)).where(episodes.c.number.is_(None))
+# SQLite uses the index with this order of tables; for (stream_id, episode) IN … it reads all episodes.
+_FIND_EPISODES = (
+    "SELECT stream_id, episode, cost FROM ASKED CROSS JOIN episodes "
+    "WHERE episodes.stream_id = asked.column1 AND episodes.episode = asked.column2"
+)
+
+
+class Again(Exception):
+    """Look again, after binding streams of which the first episode has come, or if a generation began."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.names = names
+
+
+class Request(NamedTuple):
+    """Reports that are taken whole or not at all, who sent them, and what will be the answer."""
+
+    reports: Sequence[Report]
+    actor: str
+    future: Future[dict[str, Any]]
+
+
+class _Episode(NamedTuple):
+    stream_id: int
+    episode: str
+    watch_id: int
+    cost: float
+    time: float | None
+    received: float
+    meta: str | None = None
+    is_stored: bool = True  # without its number
+
+
+class Commit:
+    """One commit: looks everything up, judges each request, counts what is new."""
+
+    def __init__(self, ledger: Ledger, group: list[Request], *, drains: bool) -> None:
+        self.ledger, self.group, self.drains = ledger, group, drains
+        self.now = time.time()
+        self.too_many: set[str] = set()
+        self.new: dict[int, list[_Episode]] = defaultdict(list)
+        self.left: list[_Episode] = []
+        self.live: dict[int, LiveDetector] = {}
+
+    def run(self, connection: Connection, new: Sequence[str]) -> list[dict[str, Any] | Refused]:
+        """Count, after binding new streams; raise `Again` if others have to be bound first."""
+        self._bind(connection, new)
+        names = sorted({report.stream for request in self.group for report in request.reports})
+        self.ids = self._find_streams(connection, names)
+        missing = [name for name in names if name not in self.ids and name not in self.too_many]
+        if missing and self.ledger.default is not None:
+            raise Again(missing)
+        mine = {key for key in self.ids.values() if self.ledger.roster.owns(key)}
+        others = set(self.ids.values()) - mine
+        if self.drains:
+            mine.update(waiting_streams(connection, self.ledger.roster))
+        self.locked = _find_watches(connection, mine, locked=True)
+        self.current = self.locked | _find_watches(connection, others)
+        if len(self.current) < len(mine | others):
+            raise Again()
+        self.watches = {row["id"]: row for row in self.locked.values()}
+        self._find_waiting(connection)
+        self.known = self._find_episodes(connection)
+        judged = [self._judge(request) for request in self.group]
+        self._write(connection)
+        return [answer if isinstance(answer, Refused) else self._answer(answer) for answer in judged]
+
+    def _find_streams(self, connection: Connection, names: list[str]) -> dict[str, int]:
+        found = {name: known for name in names if (known := self.ledger.ids.get(name)) is not None}
+        if left := [name for name in names if name not in found]:
+            query = select(streams.c.name, streams.c.id).where(streams.c.name.in_(left))
+            found |= {row.name: row.id for row in connection.execute(query)}
+        return found
+
+    def _bind(self, connection: Connection, names: Sequence[str]) -> None:
+        if not names or self.ledger.default is None:
+            return
+        lock(connection, BINDING_LOCK)
+        # Another server may have bound some of them since they were missed.
+        bound = set(connection.execute(select(streams.c.name).where(streams.c.name.in_(names))).scalars())
+        by = {each.stream: request.actor for request in reversed(self.group) for each in request.reports}
+        left = {EVERYBODY.name: len(names)}  # without tokens there is no limit
+        for name in names:
+            actor = by[name]
+            if actor not in left:
+                begun = select(func.count()).where(watches.c.created_by == actor, watches.c.generation == 1)
+                left[actor] = self.ledger.most_begun - connection.execute(begun).scalar_one()
+            if name not in bound and left[actor] > 0:
+                left[actor] -= 1
+                bind(connection, name, self.ledger.default, by=actor, reason="first episode")
+            elif name not in bound:
+                self.too_many.add(name)
+
+    def _find_waiting(self, connection: Connection) -> None:
+        if not self.drains or not self.locked:
+            return
+        query = _WAITING.where(episodes.c.stream_id.in_(self.locked)).order_by(episodes.c.received)
+        for row in connection.execute(query.limit(MOST_PER_COMMIT)):
+            self.new[row.watch_id].append(_Episode(*row))
+        # One that was stored while a new generation began belongs to the one before.
+        if closed := self.new.keys() - self.watches.keys():
+            self.watches |= _find_watches(connection, closed, _WATCHES)
+
+    def _find_episodes(self, connection: Connection) -> dict[tuple[int, str], float]:
+        keys = {
+            (self.ids[report.stream], report.episode)
+            for request in self.group
+            for report in request.reports
+            if report.stream in self.ids
+        }
+        if not keys:
+            return {}
+        found: Iterable[Any] = find_rows(connection, _FIND_EPISODES, keys, ("bigint", "text"))
+        return {(row[0], row[1]): row[2] for row in found}
+
+    def _judge(self, request: Request) -> Refused | dict[str, Any]:
+        fresh: dict[tuple[int, str], Report] = {}
+        for index, report in enumerate(request.reports):
+            where = f"episodes[{index}]." if len(request.reports) > 1 else ""
+            if (stream_id := self.ids.get(report.stream)) is None:
+                return self._refuse_stream(report.stream, where)
+            key = stream_id, report.episode
+            seen = fresh[key].cost if key in fresh else self.known.get(key)
+            if seen is None:
+                if refused := self._refuse(report, self.current[stream_id], where):
+                    return refused
+                fresh[key] = report
+            elif seen != report.cost:
+                problem = f"of stream {report.stream!r} was counted with cost {seen:g}, not {report.cost:g}"
+                remedy = "nothing was changed; give a new episode its own id"
+                return Refused(409, problem, name=f"{where}episode", value=report.episode, remedy=remedy)
+        waiting = dict.fromkeys((report.stream for report in request.reports), 0)
+        for key, report in fresh.items():
+            self.known[key] = report.cost
+            self.now += 1e-6  # others count what is left to them in this order
+            watch_id = self.current[key[0]]["id"]
+            new = _Episode(*key, watch_id, report.cost, report.time, self.now, report.meta, is_stored=False)
+            (self.new[watch_id] if key[0] in self.locked else self.left).append(new)
+            waiting[report.stream] += key[0] not in self.locked
+        return {"counted": len(fresh), "repeated": len(request.reports) - len(fresh), "streams": waiting}
+
+    def _refuse_stream(self, name: str, where: str) -> Refused:
+        if name in self.too_many:
+            problem = f"is new, and this token has begun {self.ledger.most_begun} streams"
+            status, remedy = 403, "bind it on the page, or raise streams_per_token"
+        else:
+            status, problem = 404, "is not watched"
+            remedy = "bind it to a certificate first, or start the server with --certificate for new streams"
+        return Refused(status, problem, name=f"{where}stream", value=name, remedy=remedy)
+
+    def _refuse(self, report: Report, watch: RowMapping, where: str) -> Refused | None:
+        """Return why a watch does not count a new episode; None if it does."""
+        if watch["binary"] and report.cost not in (0.0, 1.0):
+            problem = f"is not 0 or 1, as the certificate of stream {report.stream!r} promises"
+            remedy = "send success, or a cost of 0 or 1"
+            return Refused(422, problem, name=f"{where}cost", value=report.cost, remedy=remedy)
+        # What a robot did before its repair and reports after it says nothing about the repaired robot.
+        if watch["generation"] > 1 and report.time is not None and report.time < watch["created"]:
+            problem = (
+                f"of stream {report.stream!r} ended at {_utc(report.time)}, before generation "
+                f"{watch['generation']} began at {_utc(watch['created'])}, so it was not counted"
+            )
+            remedy = "if it ran later, set the robot's clock and report it again"
+            return Refused(409, problem, name=f"{where}episode", value=report.episode, remedy=remedy)
+        return None
+
+    def _write(self, connection: Connection) -> None:
+        rows: list[tuple[Any, ...]] = [(*each[:3], None, *each[3:7]) for each in self.left]
+        numbered: list[tuple[int, int, str]] = []
+        saved: list[dict[str, Any]] = []
+        self.live = self.ledger.live(connection, [self.watches[key] for key in self.new])
+        for watch_id, counted in self.new.items():
+            watch, live = self.watches[watch_id], self.live[watch_id]
+            for each in counted:
+                before = live.detector.verdict
+                live.count(each.cost, each.episode, each.time, each.received)
+                if live.detector.verdict is not before and live.detector.verdict is Verdict.ADVERSE:
+                    self._alarm(connection, watch, live)
+                if each.is_stored:
+                    numbered.append((live.detector.n, each.stream_id, each.episode))
+                else:
+                    rows.append((*each[:3], live.detector.n, *each[3:7]))
+            if live.detector.n - live.checkpointed >= CHECKPOINT_EVERY:
+                saved.append({"watch_id": watch_id, "n": live.detector.n, "state": live.state()})
+                live.checkpointed = live.detector.n
+        if rows:
+            rows.sort(key=lambda row: row[:2])  # two that insert the same do not wait for each other
+            write_rows(connection, episodes, rows)
+        if numbered:
+            write_rows(connection, episodes, numbered, "number", "stream_id episode")
+        if self.live:
+            standing = [(*live.summary().values(), key) for key, live in self.live.items()]
+            write_rows(connection, watches, standing, " ".join(SUMMARY), "id")
+        if saved:
+            replaced = checkpoints.c.watch_id.in_([each["watch_id"] for each in saved])
+            connection.execute(checkpoints.delete().where(replaced))
+            connection.execute(insert(checkpoints), saved)
+
+    def _alarm(self, connection: Connection, watch: RowMapping, live: LiveDetector) -> None:
+        n, total = live.detector.n, live.total
+        what, seen = (
+            "its costs have risen above what was certified",
+            f"mean cost {total / n:.3g} over {n} episodes",
+        )
+        if watch["binary"]:
+            what, seen = "it fails more often than certified", f"{total:.0f} of {n} episodes failed"
+        fields = {"verdict": "adverse", "episode_number": n, "mean_cost": total / n}
+        # What is stored may be as of an earlier episode; the message says what was known at this one.
+        fields["evidence"] = evidence(live.detector.finding())[0]
+        fields["threshold"] = None if live.is_exact else watch["threshold_adverse"]
+        text = f"is ADVERSE: {what} ({seen}, generation {watch['generation']})."
+        outbox.announce(connection, self.ledger.channels, watch, text, **fields)
+
+    def _answer(self, judged: dict[str, Any]) -> dict[str, Any]:
+        standing = {}
+        for name, waiting in judged["streams"].items():
+            watch = self.current[self.ids[name]]
+            n, verdict = watch["n"], watch["verdict"]
+            if live := self.live.get(watch["id"]):
+                n, verdict = live.detector.n, live.detector.verdict.value
+            shown = {"generation": watch["generation"], "n": n, "verdict": verdict}
+            standing[name] = shown | {"waiting": waiting}
+        return {**judged, "streams": standing}
+
+
+def waiting_streams(connection: Connection, roster: Roster) -> list[int]:
+    """Return the streams of a process of which others have stored episodes."""
+    query = select(episodes.c.stream_id).where(episodes.c.number.is_(None)).distinct()
+    if not roster.is_alone:
+        query = query.where((episodes.c.stream_id % SHARDS).in_(roster.owned))
+    return list(connection.execute(query.limit(MOST_PER_COMMIT)).scalars())
+
+
+def _find_watches(
+    connection: Connection, keys: Collection[int], query: str = _CURRENT, *, locked: bool = False
+) -> dict[int, RowMapping]:
+    """Return the current watches of streams; locked in one order, so that nobody waits for each other."""
+    if locked and connection.dialect.name == "postgresql":
+        query += " ORDER BY stream_id FOR UPDATE OF watches"
+    found = find_rows(connection, query, [(key,) for key in keys], ("bigint",)).mappings() if keys else ()
+    return {row["stream_id" if query.startswith(_CURRENT) else "id"]: row for row in found}
+
+
+def _utc(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
