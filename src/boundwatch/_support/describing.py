@@ -90,6 +90,30 @@ class InTable:
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {name: value.value if isinstance(value, Enum) else value for name, value in content.items()}
 
+    def to_metrics(self, prefix: str = "boundwatch/") -> dict[str, float]:
+        """Return its numbers by name, as experiment trackers take them; a verdict is 1 and the others 0.
+
+        Parameters
+        ----------
+        prefix
+            What every name begins with.
+
+        Examples
+        --------
+        >>> import boundwatch as bw
+        >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
+        >>> found = bw.HypothesisTest(certificate).decide([0.9] * 10).to_metrics()
+        >>> found["boundwatch/verdict.adverse"], found["boundwatch/mean_cost"]
+        (1.0, 0.9)
+        """
+        found: dict[str, float] = {}
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            if isinstance(value := getattr(self, field.name), Enum):
+                found |= {f"{prefix}{field.name}.{each.value}": float(each is value) for each in type(value)}
+            elif isinstance(value, bool | int | float):
+                found[f"{prefix}{field.name}"] = float(value)
+        return found
+
     def _row(self) -> dict[str, Any]:
         """Return what fits into a row of a table."""
         return flatten(self.to_dict())
