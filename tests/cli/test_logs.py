@@ -153,7 +153,9 @@ def test_watch_reads_a_log_as_a_whole(run, logs):
     assert not (logs / "s.json").exists()
 
 
-@pytest.mark.parametrize(("suffix", "where"), [("csv", 9), ("jsonl", 8), ("json", 8), ("xlsx", 9)])
+@pytest.mark.parametrize(
+    ("suffix", "where"), [("csv", "line 9"), ("jsonl", "line 8"), ("json", "row 8"), ("xlsx", "row 9")]
+)
 def test_an_unknown_robot_is_found_where_the_steps_of_its_episode_begin(run, tmp_path, suffix, where):
     bw.CertificateFamily.from_held_out({"x": [0, 1], "y": [0, 1]}, by="robot", binary=True).save(
         tmp_path / "c.json"
@@ -175,7 +177,7 @@ def test_an_unknown_robot_is_found_where_the_steps_of_its_episode_begin(run, tmp
         new.write_text("\n".join(lines) if suffix == "jsonl" else f"[{','.join(lines)}]")
     done = run("check", "c.json", new.name, "--episode", "ep")
     assert done.code == 1
-    assert f"new.{suffix}: row {where}, column 'robot' = 'z' has no certificate" in done.err
+    assert f"new.{suffix}: {where}, column 'robot' = 'z' has no certificate" in done.err
 
 
 FAULTS = {
