@@ -307,10 +307,12 @@ def test_every_answer_keeps_the_policy_and_nothing_comes_from_elsewhere(serving)
 )
 def test_with_a_token_nothing_is_shown_to_others(serving, header):
     evaluation, phone = serving(token=TOKEN)
-    for path in ("next", "record", "undo", "nothing"):
-        status, _, text = request(phone.port, "POST", f"/api/{path}", "{}", Authorization=header.encode())
+    for path in ("/api/next", "/api/record", "/api/undo", "/api/nothing", "/%61pi/next"):
+        status, _, text = request(phone.port, "POST", path, '{"station": "1"}', Authorization=header.encode())
         assert status == 401
         assert "terminal" in text
+    for path in ("//api/next", "/static/../api/next", "/API/next"):
+        assert request(phone.port, "POST", path, '{"station": "1"}')[0] in (404, 405)
     assert evaluation.status["rows"] == 2
     assert request(phone.port, "GET", "/")[0] == 200  # the empty sheet
     phone.send()
@@ -436,6 +438,7 @@ def test_the_code_fits_a_terminal_and_holds_the_link():
     [
         ({"token": "short"}, "token is too easy to guess"),
         ({"token": "ü" * 20}, "token is too easy to guess"),
+        ({"token": "with a space, and so not a header"}, "token is too easy to guess"),
         ({"host": "no.such.host.invalid"}, "cannot be listened on"),
         ({"port": 99999}, "cannot be listened on"),
     ],

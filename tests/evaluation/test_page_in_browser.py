@@ -10,9 +10,12 @@ import re
 import socket
 import threading
 from contextlib import contextmanager
+from urllib.parse import quote
 
+import numpy as np
 import pytest
 import uvicorn
+from benchmarks.kill_page import start
 
 from boundwatch import Evaluation, Protocol
 from boundwatch.evaluation import page as sheet
@@ -21,8 +24,7 @@ from network import wait_until
 pytestmark = pytest.mark.browser
 NAMES = ["act-7f3a", "diffusion-99c1"]
 PHONE = {"width": 390, "height": 844}
-SETTLE = 900  # milliseconds in which a second tap is not taken
-TOKENS = ["first-token-of-two", "other-token-of-two"]
+TOKENS = ["first-token-of-two", "other%token#of-two"]
 LARGE_ENOUGH = """() => [...document.querySelectorAll("button, input, .toggle")].filter((each) => {
   if (each.closest(".toggle") && !each.matches(".toggle")) return false;  // its label is touched
   const { width, height } = each.getBoundingClientRect();
@@ -67,6 +69,7 @@ class Screen:
 
     def look(self, what):
         """Check what is on the screen: it fits, can be touched, is accessible and names no policy."""
+        self.settle()
         assert self.page.evaluate("document.documentElement.scrollWidth") <= self.size["width"], what
         assert self.page.evaluate(LARGE_ENOUGH) == [], what
         assert not any(name in self.page.content() for name in NAMES), what
@@ -83,27 +86,31 @@ class Screen:
         self.tap("Begin")
         self.page.wait_for_selector("#trial:not([hidden])")
 
+    def settle(self):
+        """Wait until a tap is taken."""
+        self.page.wait_for_selector("#trial:not(.settling), #trial[hidden]", state="attached")
+
     def tap(self, name):
         self.page.get_by_role("button", name=name, exact=True).tap()
 
     def outcome(self, name):
-        """Record an outcome, and wait until the next may be."""
+        """Record an outcome, and wait until the page has gone on."""
+        self.settle()
+        before = self.title
         self.tap(name)
-        self.page.wait_for_timeout(SETTLE)
+        wait_until(lambda: self.page.wait_for_timeout(10) or self.title != before)
 
     def explain(self, button, reason, confirm):
+        self.settle()
+        before = self.title
         self.tap(button)
         self.page.get_by_label("Reason, for the report").fill(reason)
         self.page.get_by_role("dialog").get_by_role("button", name=confirm, exact=True).tap()
-        self.page.wait_for_timeout(SETTLE)
+        wait_until(lambda: self.page.wait_for_timeout(10) or self.title != before)
 
     @property
     def title(self):
         return " ".join(self.page.locator("section:not([hidden]) h1").text_content().split())
-
-    @property
-    def said(self):
-        return self.page.locator("#said").inner_text()
 
     @property
     def connection(self):
@@ -129,7 +136,7 @@ def test_a_whole_evaluation_on_a_phone(browser, axe, scheme):
         assert re.fullmatch(r"Trial 1 of at most 80: policy [AB], task \w+, scene \d", phone.title)
         phone.look("first")
         phone.outcome("Success")
-        assert phone.said == "Trial 1: success. Kept."
+        phone.page.wait_for_selector("#said:text-is('Trial 1: success. Kept.')")
         assert phone.page.evaluate("document.activeElement.tagName") == "H1"  # a screen reader reads it
         phone.tap("Undo trial 1")
         phone.look("undo")
@@ -137,7 +144,6 @@ def test_a_whole_evaluation_on_a_phone(browser, axe, scheme):
         phone.tap("Undo")
         phone.page.wait_for_selector("#said:has-text('taken back')")
         assert phone.title == str(trial)
-        phone.page.wait_for_timeout(SETTLE)
         phone.page.get_by_label("Note (optional)").fill("the gripper squeaks")
         phone.outcome("Failure")
         phone.tap("Abort trial")
@@ -150,7 +156,7 @@ def test_a_whole_evaluation_on_a_phone(browser, axe, scheme):
         phone.outcome("Success")
         phone.look("offline")
         assert phone.connection == "No network · 1 outcome waits"
-        assert phone.said == "Trial 3: success. Waits on this phone."
+        phone.page.wait_for_selector("#said:text-is('Trial 3: success. Waits on this phone.')")
         assert phone.title.startswith("Trial 4 of")  # the rest of the pair was handed out
         phone.outcome("Failure")
         assert phone.title == "Wait for the network"
@@ -163,7 +169,6 @@ def test_a_whole_evaluation_on_a_phone(browser, axe, scheme):
         assert (evaluation.status["trials"], phone.connection) == (4, "Connected")
         assert [len(evaluation.replay().attempts[number]) for number in (1, 2, 3, 4)] == [2, 1, 1, 1]
 
-        phone.page.wait_for_timeout(SETTLE)
         while "Decided" not in phone.title:
             phone.outcome("Success" if f"policy {better}," in phone.title else "Failure")
         phone.look("decided")
@@ -183,15 +188,16 @@ def test_scores_and_rubrics(browser, axe, scheme):
     with serving(few) as port:
         phone = Screen(browser, f"http://localhost:{port}", axe, scheme, "score")
         phone.choose("1")
-        phone.outcome("Record the score")  # nothing was chosen
-        assert few.status["trials"] == 0
+        phone.settle()
+        phone.tap("Record the score")  # nothing was chosen
         phone.tap("4")
         phone.look("keys")
         phone.outcome("Record the score")
         phone.page.get_by_label("Score, from 0 to 5").fill("2.5")
         phone.outcome("Record the score")
-        phone.page.get_by_label("Score, from 0 to 5").fill("7")  # the browser says why not
-        phone.outcome("Record the score")
+        phone.settle()
+        phone.page.get_by_label("Score, from 0 to 5").fill("7")
+        phone.tap("Record the score")  # the browser says why not
         phone.tap("Abort trial")
         phone.page.get_by_text("Discarded: it was finished").tap()
         phone.tap("scene disturbed")
@@ -199,7 +205,6 @@ def test_scores_and_rubrics(browser, axe, scheme):
         phone.tap("Record")
         phone.page.wait_for_selector("#said:has-text('discarded')")
         assert phone.title.startswith("Trial 3 of")  # to be run again
-        phone.page.wait_for_timeout(SETTLE)
         phone.tap("0")
         phone.outcome("Record the score")
         phone.close()
@@ -234,9 +239,10 @@ def test_a_second_tap_is_not_taken_for_the_next_trial(browser):
         phone = Screen(browser, f"http://localhost:{port}")
         phone.choose("1")
         button = phone.page.get_by_role("button", name="Success", exact=True)
+        phone.settle()
         for _ in range(3):
             button.tap()
-        phone.page.wait_for_timeout(SETTLE)
+        phone.settle()
         assert evaluation.status["trials"] == 1
         button.tap()
         phone.page.wait_for_selector("text=Trial 3 of")
@@ -258,6 +264,7 @@ def test_by_keyboard_alone(browser):
         assert phone.page.get_by_role("dialog", name="Abort or discard trial 1").is_visible()
         phone.page.keyboard.press("Escape")
         assert phone.page.evaluate(active) == "Abort trial"
+        phone.settle()
         for _ in range(3):
             phone.page.keyboard.press("Shift+Tab")
         phone.page.keyboard.press("Enter")
@@ -312,7 +319,7 @@ def test_on_plain_http_the_open_page_goes_on_without_network_and_after_a_restart
         phone.page.wait_for_selector("text=This link is not valid any more")
         phone.look("link")
         assert evaluation.status["trials"] == 0
-        phone.page.goto(f"{url}#{TOKENS[1]}")
+        phone.page.goto(f"{url}#{quote(TOKENS[1])}")
         phone.page.wait_for_selector("text=Trial 3 of")
         assert [outcome.cost for *_, outcome in evaluation.replay().recorded] == [0, 1]
         assert phone.context.cookies() == []
@@ -382,17 +389,36 @@ def test_two_stations_one_of_them_without_network_for_a_while(browser):
     assert not evaluation.verify()
 
 
-def test_a_browser_that_keeps_nothing_is_said(browser):
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_browser_that_keeps_nothing_is_said(browser, at_once):
     evaluation = begin()
-    forgetful = "Storage.prototype.setItem = () => { throw new DOMException('QuotaExceededError'); };"
+    full = "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };"
     with serving(evaluation, TOKENS[0]) as port:
-        phone = Screen(browser, f"http://localhost:{port}/#{TOKENS[0]}", before=forgetful)
+        phone = Screen(browser, f"http://localhost:{port}/#{TOKENS[0]}", before=full if at_once else "")
         phone.choose("1")
-        assert "this browser keeps nothing: do not close this page" in phone.connection
+        phone.outcome("Failure")
+        phone.page.evaluate(f"() => {{ {full} }}")
         phone.context.set_offline(True)
         phone.outcome("Success")
+        assert "this browser keeps nothing: do not close this page" in phone.connection
         phone.context.set_offline(False)
-        wait_until(lambda: phone.page.wait_for_timeout(100) or evaluation.status["trials"] == 1)
+        wait_until(lambda: phone.page.wait_for_timeout(100) or evaluation.status["trials"] == 2)
+        phone.close()
+    assert [outcome.cost for *_, outcome in evaluation.replay().recorded] == [1, 0]
+
+
+def test_a_station_without_a_trial_waits_for_the_others(browser, axe):
+    evaluation = begin(tasks=["mug"], most_rounds=1)
+    with serving(evaluation) as port:
+        trial = evaluation.next("left")
+        phone = Screen(browser, f"http://localhost:{port}", axe, name="last")
+        phone.page.get_by_label("Name of the station").fill("right")
+        phone.tap("Begin")
+        phone.page.wait_for_selector("text=No trial for this station now")
+        phone.look("last")
+        evaluation.record(trial, success=True)
+        evaluation.record(evaluation.next("left"), success=True)
+        phone.page.wait_for_selector("h1:has-text('Ended')")
         phone.close()
 
 
@@ -409,3 +435,41 @@ def test_the_end_that_others_cause_is_shown(browser):
         evaluation.stop("the arm broke")
         phone.page.wait_for_selector("h1:has-text('Stopped')")
         phone.close()
+
+
+def test_what_was_tapped_is_there_once_whenever_the_server_is_killed(browser, tmp_path):
+    begin(tmp_path / "e.db", alpha=1e-9, most_rounds=40).close()
+    draw, tapped = np.random.default_rng(5), []
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server, phone = start(tmp_path / "e.db", port), None
+    try:
+        for _ in range(12):
+            if phone is None:
+                wait_until(lambda: _listens(port))
+                phone = Screen(browser, f"http://localhost:{port}")
+                phone.choose("left")
+            phone.page.wait_for_selector("#trial:not([hidden]):not(.settling)")
+            tapped.append((int(phone.title.split()[1]), bool(draw.random() < 0.5)))
+            phone.tap("Success" if tapped[-1][1] else "Failure")
+            phone.page.wait_for_timeout(draw.uniform(0, 30))
+            server.kill()
+            server.join()
+            server = start(tmp_path / "e.db", port)
+        phone.page.wait_for_selector("#connection:text-is('Connected')")
+        phone.page.wait_for_selector("#trial:not([hidden])")
+        upcoming = phone.title
+        phone.close()
+    finally:
+        server.kill()
+        server.join()
+    with Evaluation.open(tmp_path / "e.db") as evaluation:
+        kept = [(trial.number, outcome.said["success"]) for trial, _, outcome in evaluation.replay().recorded]
+        assert str(evaluation.next("left")) == upcoming
+    assert kept == tapped
+    assert len(kept) == 12
+
+
+def _listens(port):
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0

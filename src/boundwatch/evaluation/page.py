@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import io
 import ipaddress
+import re
 import secrets
 import socket
 import sys
@@ -19,7 +20,7 @@ from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Annotated, Any, TextIO, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from msgspec import Meta
 
@@ -288,7 +289,7 @@ def serve(
     token
         The one to use, which keeps links valid after a restart; None draws one where one is needed.
     """
-    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+    if token is not None and (len(token) < SHORTEST_TOKEN or not re.fullmatch("[!-~]+", token)):
         remedy = f"give {SHORTEST_TOKEN} letters and digits or more, or leave it out"
         raise InvalidSetting("is too easy to guess, or no plain text", name="token", remedy=remedy)
     if token is None and not is_loopback(host):
@@ -329,7 +330,7 @@ def _url(host: str, port: int, token: str | None) -> str:
             except OSError:
                 host = socket.gethostname()
     name = f"[{host}]" if ":" in host else host
-    return f"http://{name}:{port}/" + ("" if token is None else f"#{token}")
+    return f"http://{name}:{port}/" + ("" if token is None else f"#{quote(token)}")
 
 
 def greet(path: str, url: str, terminal: TextIO) -> None:

@@ -10,14 +10,14 @@
   const REFUSED = [409, OTHER, 413, 422]; // after any other answer, what waits is sent again
 
   // ---- what is kept on the phone: the token, the station, the last answer, and what waits
-  const memory = {};
-  let keeps = true;
+  const unkept = {}; // what the browser has no room for
   function load(key) {
-    try { return JSON.parse(localStorage.getItem(`boundwatch ${key}`)) ?? memory[key] ?? null; } catch { return memory[key] ?? null; }
+    if (key in unkept) return unkept[key];
+    try { return JSON.parse(localStorage.getItem(`boundwatch ${key}`)); } catch { return null; }
   }
   function save(key, value) {
-    memory[key] = value;
-    try { localStorage.setItem(`boundwatch ${key}`, JSON.stringify(value)); } catch { keeps = false; }
+    delete unkept[key];
+    try { localStorage.setItem(`boundwatch ${key}`, JSON.stringify(value)); } catch { unkept[key] = value; }
   }
   const waiting = () => load("waiting") || [];
   const ours = () => waiting().filter((each) => each.evaluation === state?.evaluation); // a phone may serve several
@@ -49,7 +49,7 @@
   async function ask(path, body) {
     const headers = { "Content-Type": "application/json" };
     if (load("token")) headers.Authorization = `Bearer ${load("token")}`;
-    const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(10000) });
+    const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout?.(10000) });
     locked = answer.status === 401;
     if (!answer.ok && !REFUSED.includes(answer.status)) throw new Error("not now");
     return { ok: answer.ok, status: answer.status, content: await answer.json() };
@@ -73,6 +73,8 @@
       connected = true;
     } catch {
       connected = false;
+      const last = ours().at(-1);
+      if (last) say(`Trial ${last.trial}: ${word(last)}. Waits on this phone.`);
     }
     busy = false;
     show();
@@ -97,7 +99,7 @@
     if (fresh) return;
     const { ok, content } = await ask("/api/next", { station: load("station") });
     if (ok) take(content);
-    else say(content.detail);
+    else { say(content.detail); choosing = true; }
     again ||= ok && ours().length > 0;
   }
 
@@ -109,22 +111,20 @@
     return item.score !== undefined ? `score ${item.score}` : item.success ? "success" : "failure";
   }
 
-  async function record(outcome) {
+  function record(outcome) {
     const trial = due()[0];
     if (!trial || Date.now() < settled) return;
     const note = $("note").value.trim();
     const item = { evaluation: state.evaluation, station: trial.station, trial: trial.number, attempt: trial.attempt, ...outcome };
     if (note) item.note = note;
     save("waiting", [...waiting(), item]);
-    settled = Date.now() + SETTLE;
-    $("trial").classList.add("settling");
-    setTimeout(() => $("trial").classList.remove("settling"), SETTLE);
+    talk();
     show();
-    await talk();
-    if (waiting().some((each) => isSame(each, item))) say(`Trial ${item.trial}: ${word(item)}. Waits on this phone.`);
   }
 
   async function undo(trial, reason) {
+    while (busy) await new Promise((done) => setTimeout(done, 50)); // else an older answer may come later
+    busy = true;
     try {
       const station = load("station");
       const { ok, content } = await ask("/api/undo", { evaluation: state.evaluation, station, trial, reason });
@@ -134,6 +134,7 @@
       connected = false;
       say(`No answer. Whether trial ${trial} was taken back is shown when the network is back.`);
     }
+    busy = false;
     show();
   }
 
@@ -141,12 +142,22 @@
   const say = (text) => write($("said"), text);
 
   // ---- what is shown
+  function viewOf(trial) { // and what else must change for it to be drawn again
+    if (locked) return ["locked"];
+    if (!load("station") || choosing) return ["choose", state?.stations];
+    if (trial) return ["trial", state.evaluation, trial.number, trial.attempt];
+    if (state && state.status.state !== "go on") return ["ended", state.status.state];
+    if (connected && busy && ours().length) return ["trial", "sending"]; // stays as it is for a moment
+    return connected === false || ours().length ? ["offline"] : ["wait", connected];
+  }
+
   function show() {
     const trial = due()[0];
-    const view = locked ? "locked" : !load("station") || choosing ? "choose" : trial ? "trial" : state?.status.state !== "go on" && state ? "ended" : connected === false || ours().length ? "offline" : "wait";
-    const what = JSON.stringify([view, view === "trial" && [state.evaluation, trial.number, trial.attempt], view === "ended" && state.status.state, view === "choose" && state?.stations]);
+    const [view, ...about] = viewOf(trial);
+    const what = JSON.stringify([view, about]);
     header(view);
-    if (what === shown) return;
+    $("trial").classList.toggle("settling", !trial || Date.now() < settled);
+    if (what === shown || (view === "trial" && !trial)) return;
     const first = shown === "";
     shown = what;
     for (const id of ["message", "choose", "trial"]) $(id).hidden = id !== (view in MESSAGES ? "message" : view);
@@ -179,7 +190,7 @@
     const parts = [connected === false && !locked ? "No network" : connected ? "Connected" : ""];
     if (n) parts.push(`${n} ${n === 1 ? "outcome waits" : "outcomes wait"}`);
     if (others) parts.push(`${others} of another evaluation`);
-    if (!keeps) parts.push("this browser keeps nothing: do not close this page");
+    if (Object.keys(unkept).length) parts.push("this browser keeps nothing: do not close this page");
     write($("connection"), parts.filter(Boolean).join(" · ") || "Connecting");
     $("connection").className = connected === false || n ? "away" : "";
     $("station").hidden = view === "choose" || !load("station");
@@ -240,6 +251,9 @@
     const title = $("trial").querySelector("h1");
     title.replaceChildren(...parts);
     title.classList.toggle("named", trial.policy.length > 2);
+    settled = Date.now() + SETTLE;
+    $("trial").classList.add("settling");
+    setTimeout(show, SETTLE + 10);
     for (const id of ["success", "score", "rubric"]) $(id).hidden = id !== state.measure;
     $("note").value = "";
     if (state.measure === "score") showScore(...state.score_range);
@@ -250,7 +264,7 @@
     const isFew = Number.isInteger(low) && Number.isInteger(high) && high - low <= 10;
     $("score").reset();
     Object.assign($("number"), { min: low, max: high });
-    Object.assign($("slider"), { min: low, max: high, hidden: isFew });
+    Object.assign($("slider"), { min: low, max: high, step: (high - low) / 100, hidden: isFew });
     document.querySelector("label[for=slider]").hidden = isFew;
     document.querySelector("label[for=number]").textContent = `Score, from ${low} to ${high}`;
     const keys = isFew ? Array.from({ length: high - low + 1 }, (_, i) => button(String(low + i), () => score(low + i))) : [];
@@ -299,7 +313,7 @@
   on("success", "submit", (event) => record({ success: event.submitter.value === "true" }));
   on("score", "submit", () => record({ score: Number($("number").value) }));
   on("rubric", "submit", () => record({ milestones: reached() }));
-  $("slider").addEventListener("input", () => { score(Number(Number($("slider").value).toPrecision(3))); });
+  $("slider").addEventListener("input", () => { score(Number(Number($("slider").value).toPrecision(12))); });
   $("number").addEventListener("input", () => {
     const text = $("number").value;
     score(text === "" ? null : Number(text));
@@ -326,11 +340,11 @@
   window.addEventListener("offline", () => { connected = false; show(); });
   window.addEventListener("hashchange", begin);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) talk(); });
-  setInterval(() => { if (!document.hidden) talk(); }, PAUSE);
+  setInterval(() => { if (!document.hidden || ours().length) talk(); }, PAUSE);
 
   function begin() {
     if (location.hash.length > 1) {
-      save("token", decodeURIComponent(location.hash.slice(1)));
+      try { save("token", decodeURIComponent(location.hash.slice(1))); } catch { say("This link is not complete."); }
       history.replaceState(null, "", location.pathname); // not in screenshots, not in the history
     }
     locked = false;
