@@ -9,7 +9,10 @@ import numpy as np
 from scipy.stats import binom
 
 from boundwatch import bounds
+from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.rate_difference import fewest_that_differ, rate_difference_p_value
+from boundwatch.detectors.base import CHANGE_LEVEL
+from boundwatch.detectors.run_length import calibrated, run_length
 from boundwatch.planning.before_certificate import Question
 
 ALPHA, DELTA = 0.05, 0.01
@@ -24,12 +27,16 @@ MARGINS = [
 ]  # trials in the lab and at the site, their rate, the margin
 MARGINS += [(1048, 300, 0.1, 0.05), (3000, 3000, 0.2, 0.03), (3000, 100, 0.05, 0.08)]
 
+CHANGES = [(0.02, 0.06), (0.1, 0.3), (0.05, 0.1), (0.05, 0.3), (0.4, 0.7)]  # the bound, and the rate after
+RUNS = 1000
+
 
 def run() -> dict[str, Any]:
     """Compute, and return the numbers."""
     return {
         "families": [_family(*setting) for setting in FAMILIES],
         "margins": [_margin(*setting) for setting in MARGINS],
+        "changes": [_change(*setting) for setting in CHANGES],
     }
 
 
@@ -81,6 +88,29 @@ def _margin(lab: int, site: int, rate: float, margin: float) -> dict[str, Any]:
     }
 
 
+def _change(bound: float, rate: float) -> dict[str, Any]:
+    """Return run lengths at the bound and delays: Shiryaev and Roberts at 1/alpha (simulated), calibrated."""
+    found = calibrated(bound, CHANGE_LEVEL)
+    assert found is not None
+    calibrated_at = {name: run_length(found[0], p, found[1]) for name, p in (("run", bound), ("delay", rate))}
+    return {"bound": bound, "rate": rate, "calibrated": calibrated_at} | {
+        "before": {name: _waits(bound, p) for name, p in (("run", bound), ("delay", rate))}
+    }
+
+
+def _waits(bound: float, rate: float) -> float:
+    bets, rng = Bets.for_costs(binary=True), np.random.default_rng(1)
+    going, capitals, total, n = np.arange(RUNS), np.zeros((RUNS, bets.sizes.size)), 0, 0
+    while going.size:
+        n += 1
+        failed = rng.random(going.size)[:, None] < rate
+        capitals = (capitals + bets.shares) * (1 - bets.sizes + failed * bets.sizes / bound)
+        stays = capitals.sum(axis=1) < 1 / CHANGE_LEVEL
+        total += n * int((~stays).sum())
+        going, capitals = going[stays], capitals[stays]
+    return total / RUNS
+
+
 def show(result: dict[str, Any]) -> None:
     """Print the numbers as tables."""
     print(
@@ -96,3 +126,10 @@ def show(result: dict[str, Any]) -> None:
         told = f"{row['lab']} and {row['site']} trials at {row['rate']:g}, margin {row['margin']:g}"
         rest = f"{row['in use']:.3f} in use, {row['plan']:.3f} planned"
         print(f"{told:>42}: {row['two limits']:.3f} with a limit on each rate, {rest}")
+    print(f"Change detector, alpha {CHANGE_LEVEL}, costs of 0 and 1: run length at the bound, and mean delay")
+    for row in result["changes"]:
+        old, new = row["before"], row["calibrated"]
+        told = f"bound {row['bound']:g}, then {row['rate']:g}"
+        print(
+            f"{told:>22}: {old['run']:.0f} and {old['delay']:.1f}, now {new['run']:.0f}, {new['delay']:.1f}"
+        )

@@ -1,4 +1,4 @@
-"""The change detector's promises: exact over every binary sequence, and average run lengths by simulation.
+"""The change detector's promises: exact over every binary sequence and as a Markov chain, and by simulation.
 
 Broken rules must fail the same checks: an alarm at 1/(4 alpha), and twice the share for every new start.
 CUSUM uses so little of what it may that only an alarm at 1/(10 alpha) breaks its promise.
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from boundwatch.detectors.run_length import calibrated, run_length
 
 DEPTH = 12
 FAR = 4.9  # standard errors that chance exceeds with a probability of about 1e-6
@@ -53,7 +54,7 @@ def assert_at_most_n_alpha(probability: np.ndarray, alpha: float) -> None:
     assert (probability <= promised).all(), f"{probability} against {promised}"
 
 
-@pytest.mark.parametrize("method", ["shiryaev-roberts", "cusum"])
+@pytest.mark.parametrize("method", ["calibrated", "shiryaev-roberts", "cusum"])
 @pytest.mark.parametrize(("bound", "alpha"), [(0.3, 0.02), (0.9, 0.1)])
 def test_false_alarms_within_n_episodes_are_at_most_n_alpha(method, bound, alpha):
     alarms = first_alarms(detector(bw.ChangeDetector, bound, alpha, method))
@@ -71,12 +72,83 @@ def test_false_alarms_within_n_episodes_are_at_most_n_alpha(method, bound, alpha
         ("shiryaev-roberts", bw.ChangeDetector, 4, 0.9, 0.1),
         ("shiryaev-roberts", DoubleShare, 1, 0.9, 0.1),
         ("cusum", bw.ChangeDetector, 10, 0.3, 0.02),
+        ("calibrated", bw.ChangeDetector, 3, 0.3, 0.02),
+        ("calibrated", bw.ChangeDetector, 3, 0.9, 0.1),
     ],
 )
 def test_broken_rules_alarm_more_often(method, kind, factor, bound, alpha):
     alarms = first_alarms(detector(kind, bound, factor * alpha, method))
     with pytest.raises(AssertionError):
         assert_at_most_n_alpha(alarm_probability(alarms, bound), alpha)
+
+
+def chain(watch: bw.ChangeDetector) -> tuple[np.ndarray, np.ndarray]:
+    """Where a detector goes after a success and a failure, from every state it can be in; -1 is an alarm.
+
+    A bet that has lost starts anew with the next episode: what counts is its capital or, if that is less, 1.
+    """
+    mine = watch._sides[:, 0] > 0
+    blank = watch._rows["best"].copy()
+
+    def key(best):
+        return tuple(np.log(np.maximum(best[mine], 1.0)).round(9))
+
+    places, todo, moves = {key(blank[0]): 0}, [blank[0]], []
+    for best in todo:
+        move = []
+        for cost in (0.0, 1.0):
+            watch.reset()
+            watch._rows["best"][0] = best
+            watch.update(cost)
+            if watch.verdict is bw.Verdict.ADVERSE:
+                move.append(-1)
+                continue
+            after = watch._rows["best"][0].copy()
+            if (name := key(after)) not in places:
+                places[name] = len(todo)
+                todo.append(after)
+            move.append(places[name])
+        moves.append(move)
+    fine, failed = np.array(moves).T
+    return fine, failed
+
+
+def exact_run_length(fine: np.ndarray, failed: np.ndarray, rate: float) -> np.ndarray:
+    """The average number of episodes until an alarm, from every state."""
+    size, equations = fine.size, np.eye(fine.size)
+    for after, chance in ((fine, 1 - rate), (failed, rate)):
+        going = after >= 0
+        np.add.at(equations, (np.arange(size)[going], after[going]), -chance)
+    return np.linalg.solve(equations, np.ones(size))
+
+
+@pytest.mark.parametrize(
+    ("bound", "alpha", "most"), [(0.3, 0.001, 1.1), (0.1, 0.005, 1.4), (0.9, 0.01, 1.4), (0.003, 0.002, 2.5)]
+)
+def test_calibrated_the_run_length_is_what_is_promised_and_hardly_more(bound, alpha, most):
+    fine, failed = chain(detector(bw.ChangeDetector, bound, alpha, "calibrated"))
+    lengths = exact_run_length(fine, failed, bound)
+    assert 1 / alpha <= lengths[0] < most / alpha  # in steps: costs are 0 or 1
+    # From every state a failure leads to an earlier alarm than a success, so the largest rate that is allowed
+    # is the worst one, whatever came before. And from no state does it take longer than from the first, from
+    # which P[alarm within N] <= N alpha follows.
+    assert (np.append(lengths, 0)[failed] <= np.append(lengths, 0)[fine] + 1e-9).all()
+    assert lengths.max() <= lengths[0] + 1e-9
+    if bound == 0.3:  # the chain of the calibration is that of the detector
+        bets, threshold = calibrated(bound, alpha)
+        assert run_length(bets, bound, threshold) == pytest.approx(lengths[0], rel=1e-9)
+        assert run_length(bets, 0.6, threshold) == pytest.approx(exact_run_length(fine, failed, 0.6)[0])
+    # Broken: a threshold that is too low.
+    low = detector(bw.ChangeDetector, bound, alpha, "calibrated")
+    low._shares = 1.1 * most * low._shares
+    assert exact_run_length(*chain(low), bound)[0] < 1 / alpha
+
+
+@pytest.mark.parametrize(("bound", "rate", "at_most"), [(0.02, 0.06, 105), (0.1, 0.3, 30)])
+def test_calibrated_the_delay_is_short(bound, rate, at_most):
+    bets, threshold = calibrated(bound, 0.001)
+    assert run_length(bets, bound, threshold) >= 1000
+    assert run_length(bets, rate, threshold) <= at_most
 
 
 def run_lengths(watch: bw.ChangeDetector, draw, runs: int) -> np.ndarray:

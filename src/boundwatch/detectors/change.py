@@ -8,13 +8,14 @@ from typing import Literal, get_args
 import numpy as np
 
 from boundwatch._support.validation import check_choice
-from boundwatch.bounds.bets import Bets, bet_bounds, linear_factors
+from boundwatch.bounds.bets import Bets, bet_bounds
 from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import CHANGE_LEVEL, Finding
+from boundwatch.detectors.run_length import calibrated
 
-Method = Literal["shiryaev-roberts", "cusum"]
+Method = Literal["calibrated", "shiryaev-roberts", "cusum"]
 METHODS: tuple[Method, ...] = get_args(Method)
 # Lowering the statistic keeps the promise; without a ceiling it would overflow long after the alarm.
 _CEILING = 1e250
@@ -55,13 +56,13 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
 
     Every episode starts a new set of bets that the world has changed just now; the Shiryaev-Roberts statistic
     is the sum of their capitals, the CUSUM statistic takes the best start of each bet. Either is updated from
-    its last value, so the memory does not grow.
+    its last value, so the memory does not grow. With costs of 0 and 1 the best starts of two bets are a
+    Markov chain, and the alarm is calibrated to its run length.
 
     **Guarantee**: if the certificate holds and the world never gets worse, the average number of episodes
     until ADVERSE is declared is at least 1/`alpha_adverse`, and ADVERSE is declared within N episodes with
-    probability at most N `alpha_adverse`; likewise BENIGN and `alpha_benign`. (After n episodes the expected
-    Shiryaev-Roberts statistic is at most n; CUSUM is never larger.) Sooner or later every change detector
-    alarms falsely: for a promise over an unlimited time take `SequentialTest`. **Assumes**: as there.
+    probability at most N `alpha_adverse`; likewise BENIGN and `alpha_benign`. Sooner or later every change
+    detector alarms falsely: for a promise over unlimited time take `SequentialTest`. **Assumes**: as there.
 
     Parameters
     ----------
@@ -70,7 +71,8 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
     alpha_adverse, alpha_benign
         One over the average run length to a false alarm of each side, if the certificate holds.
     method
-        ``"shiryaev-roberts"`` (alarms sooner) or ``"cusum"`` (fewer false alarms than promised).
+        ``"calibrated"`` (for binary costs, and then the default: it alarms soonest), ``"shiryaev-roberts"``
+        (the default for others) or ``"cusum"`` (fewer false alarms than promised).
 
     Examples
     --------
@@ -90,19 +92,23 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
         *,
         alpha_adverse: float = CHANGE_LEVEL,
         alpha_benign: float = CHANGE_LEVEL,
-        method: Method = "shiryaev-roberts",
+        method: Method | None = None,
     ) -> None:
-        check_choice(method, "method", METHODS)
         self._accept(certificate, alpha_adverse, alpha_benign)
-        self.method = method
-        bets = Bets.for_costs(binary=certificate.binary)
-        upper, rest = bet_bounds(certificate.lower, certificate.upper)
-        self._intercept, self._slope = linear_factors(bets, upper, rest)
-        self._shares = np.tile(bets.shares, 2)
-        size = bets.sizes.size
-        self._sides = np.zeros((2 * size, 2))
-        self._sides[:size, 0] = self._sides[size:, 1] = 1.0
-        nothing = np.zeros(2 * size)
+        methods = METHODS if certificate.binary else METHODS[1:]
+        self.method = methods[0] if method is None else method
+        check_choice(self.method, "method", methods)
+        bounds = bet_bounds(certificate.lower, certificate.upper)
+        alphas = self.alpha_adverse, self.alpha_benign
+        bets, starts = zip(*map(self._bets, bounds, alphas), strict=True)
+        sizes, shares = np.concatenate([each.sizes for each in bets]), [each.shares for each in bets]
+        self._shares, self._best_start = np.concatenate(shares), np.repeat(starts, list(map(len, shares)))
+        side = np.repeat([0, 1], list(map(len, shares)))
+        # The adverse side bets on the cost x against the bound, the benign one on 1 - x.
+        self._slope = sizes / np.array(bounds)[side] * np.where(side, -1.0, 1.0)
+        self._intercept = 1 - sizes - np.minimum(self._slope, 0.0)
+        self._sides = np.stack([side == 0, side == 1], axis=1).astype(np.float64)
+        nothing = np.zeros(sizes.size)
         self._rows = Rows(
             {
                 "statistics": np.zeros(2),
@@ -114,6 +120,15 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
             size=1,
         )
         self.reset()
+
+    def _bets(self, bound: float, alpha: float) -> tuple[Bets, bool]:
+        """Return the bets of a side, whose sum alarms at 1/alpha, and whether only best starts count."""
+        found = calibrated(bound, alpha) if self.method == "calibrated" else None
+        if found is None:  # as Shiryaev and Roberts if a chain would be too large
+            return Bets.for_costs(binary=self.certificate.binary), self.method == "cusum"
+        lattices, threshold = found
+        shares = np.array([each.share for each in lattices]) / (alpha * threshold)
+        return Bets(np.array([each.size for each in lattices]), shares), True
 
     @property
     def change_began(self) -> int | None:
@@ -141,22 +156,18 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
         np.maximum(best, 1.0, out=best)
         best *= factor
         np.minimum(best, _CEILING, out=best)
-        if self.method == "cusum":
-            np.multiply(best, self._shares, out=capitals)
-        else:
-            capitals += self._shares
-            capitals *= factor
-            np.minimum(capitals, _CEILING, out=capitals)
+        capitals += self._shares
+        capitals *= factor
+        np.copyto(capitals, best * self._shares, where=self._best_start)
+        np.minimum(capitals, _CEILING, out=capitals)
         self._rows["statistics"][0] = statistics = capitals.dot(self._sides)
         for side, alpha in enumerate((self.alpha_adverse, self.alpha_benign)):
             if statistics[side] >= 1 / alpha and self._alarm(side):
                 self._rows["change_began"][0] = self._likeliest_start(side)
 
     def _likeliest_start(self, side: int) -> int:
-        size = self._shares.size // 2
-        rows = slice(side * size, (side + 1) * size)
-        likely = self._rows["best"][0, rows] * self._shares[rows]
-        return int(self._rows["began"][0, rows][np.argmax(likely)])
+        likely = self._rows["best"][0] * self._shares * self._sides[:, side]
+        return int(self._rows["began"][0, np.argmax(likely)])
 
     def _finding(self) -> ChangeFinding:
         adverse, benign = self._rows["statistics"][0].tolist()
