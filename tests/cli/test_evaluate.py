@@ -306,11 +306,11 @@ WHOLE = {
     ),
     "check": (
         {"question": "check", "policies": ["act"]},
-        "act: ADVERSE: evidence of more failures than certified",
+        "act: ADVERSE: evidence of more failures than in the lab",
     ),
     "check, a score": (
         {"question": "check", "policies": ["act"], "measure": "score", "score_range": (0, 5)},
-        "act: ADVERSE: evidence that the expected cost is higher than certified",
+        "act: ADVERSE: evidence that the expected cost is higher than in the lab",
     ),
 }
 

@@ -95,7 +95,7 @@ def test_several_tasks(run, logs):
     assert family.delta == pytest.approx(0.03)
     checked = run("check", "c.json", "worse.json", "--exit-code")
     assert checked.code == 3
-    assert "ADVERSE: evidence of more failures than certified, for 1 of 3 tasks" in checked.out
+    assert "ADVERSE: evidence of more failures than in the lab, for 1 of 3 tasks" in checked.out
     verdicts = {line.split()[-1]: line.split()[0] for line in checked.out.splitlines() if "goal/" in line}
     assert verdicts == {"goal/0": "WITHIN", "goal/1": "WITHIN", "goal/2": "ADVERSE"}
     assert run("check", "c.json", "same.json", "--exit-code").code == 0

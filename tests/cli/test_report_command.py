@@ -36,7 +36,8 @@ def test_several_tasks_on_one_page(run, folder):
     result = run("report", "tasks.json", "new.csv", "-o", "report.html", "--site", "kitchen")
     assert result.code == 0
     assert (
-        "Wrote report.html\nADVERSE: evidence of more failures than certified, for 1 of 2 tasks" in result.out
+        "Wrote report.html\nADVERSE: evidence of more failures than in the lab, for 1 of 2 tasks"
+        in result.out
     )
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 2

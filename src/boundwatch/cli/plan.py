@@ -188,13 +188,17 @@ def _print_plan(answer: Plan) -> None:
     exactness = "exact, for costs of 0 and 1"
     if not answer.exact:
         exactness = f"simulated, each power ± {2 * answer.standard_error:.2f}"
-    print(f"Expected cost {answer.cost:.4g}: a shift to be called {answer.verdict.name} ({exactness})\n")
+    usual, watch, most = answer.powers[0], answer.powers[-1], answer.most_trials
+    look, read = (_number(each.trials[0.9], most) for each in (usual, watch))
+    print(
+        f"Run {look} trials and look once (check), or at most {read} and look after each (watch): at an "
+        f"expected cost of {answer.cost:.4g}, the verdict is then {answer.verdict.name} with a probability "
+        f"of 90 % ({exactness}).\n"
+    )
     _print_row("trials for a power of", 34, ["50 %", "80 %", "90 %", "95 %"], 7)
-    most = answer.most_trials
     for power in answer.powers:
         cells = [_number(value, most) for value in power.trials.values()]
         _print_row(f"{power.detector}, {power.tail}", 34, cells, 7, f"   level {power.level:.3g}")
-    watch = answer.powers[-1]
     mean = f"{watch.mean_trials:.1f}" if watch.mean_trials else f"more than {watch.mean_trials_at_least:.0f}"
     print(
         f"\n  sequential test: alarm after {mean} trials on average, median "

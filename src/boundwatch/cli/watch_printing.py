@@ -114,7 +114,9 @@ def print_end(session: Watch, *, as_json: bool) -> None:
 def _print_summary(session: Watch) -> None:
     for stream, detector in session.detectors.items():
         if detector.n:
-            said = wording.says(detector.verdict, binary=detector.certificate.binary)
+            joint, since = detector.finding().tail == "joint", detector.first_alarm
+            said = wording.says(detector.verdict, binary=detector.certificate.binary, joint=joint)
+            said += "" if since is None else f", since {_one(detector)} {since} of {detector.n}"
             print(f"\n{f'{printable(stream)}: ' if stream else ''}{said}")
             _print_rows(_of_stream(detector))
     if missing := [printable(stream) for stream, one in session.detectors.items() if one.n == 0]:
@@ -147,18 +149,21 @@ def _of_all(session: Watch) -> Iterator[tuple[str, str]]:
         yield "levels", f"{shares}: any false ADVERSE {chance} the certificates' delta"
 
 
+def _one(detector: Any) -> str:
+    return "trial" if detector.certificate.binary else "episode"
+
+
 def _of_stream(detector: Any) -> Iterator[tuple[str, str]]:
     finding = detector.finding()
-    one = "trial" if finding.binary else "episode"
-    reached = "" if detector.first_alarm is None else f"; first alarm at {one} {detector.first_alarm}"
     if finding.binary:
-        yield "trials", f"{wording.failed(finding)} ({wording.percent(finding.mean_cost)}){reached}"
+        yield "trials", f"{wording.failed(finding)} ({wording.percent(finding.mean_cost)})"
     else:
-        yield "episodes", f"{detector.n}, mean cost {finding.mean_cost:.4f}{reached}"
+        yield "episodes", f"{detector.n}, mean cost {finding.mean_cost:.4f}"
     if finding.e_adverse is not None:  # of a change detector there is none
         yield "shift", f"{wording.shift(finding)}, valid at all times at once"
         if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
-            yield "note", "with binary costs the alarm may precede the interval: see docs/anytime.md"
+            stands = f"the alarm at {_one(detector)} {detector.first_alarm} stands"
+            yield "note", f"{stands}; limits and e-values are of all {detector.n} and may fall back after it"
         limit = f"with probability at most {finding.false_positive_rate:.6g}"
         yield "false alarms", f"ADVERSE is ever declared {limit} in any world that is not worse"
         yield from wording.margin_words(finding)

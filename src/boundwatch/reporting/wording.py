@@ -59,31 +59,30 @@ def headline(subject: Certificate | Campaign | Finding | FamilyFinding, member: 
     if not isinstance(subject, FamilyFinding):
         return answer(subject)
     tasks, missing = subject.tasks.values(), len(subject.not_judged)
-    said = says(subject.verdict, binary=all(each.binary for each in tasks))
+    joint = all(each.tail == "joint" for each in tasks)
+    said = says(subject.verdict, binary=all(each.binary for each in tasks), joint=joint)
     total = count(len(tasks) + missing, member)
     rest = f", {missing} not judged" if missing else ""
     return f"{said}, for {len(subject.called(subject.verdict))} of {total}{rest}"
 
 
-def says(verdict: Verdict, *, binary: bool) -> str:
-    """Say a verdict, in failures where costs are 0 or 1."""
-    return (_FAILURES if binary else _HEADLINES)[verdict]
+def says(verdict: Verdict, *, binary: bool, joint: bool = False) -> str:
+    """Say a verdict, in failures where costs are 0 or 1; `joint`, beside the lab's trials."""
+    said = (_FAILURES if binary else _HEADLINES)[verdict]
+    return said.replace("than certified", "than in the lab") if joint else said
 
 
 def answer(finding: Finding) -> str:
     """Say a verdict and how large the shift is at least, in one line."""
-    said = says(finding.verdict, binary=in_failures(finding))
-    if finding.tail == "joint":  # limits that were certified may well hold what was seen
-        said = said.replace("than certified", "than in the lab")
+    joint, least = finding.tail == "joint", points(finding.shift_lower)
+    said = says(finding.verdict, binary=in_failures(finding), joint=joint)
     over = f", over {count(len(finding.tasks), 'task')}" if finding.tasks else ""
-    if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0:
+    if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0 or least == "0 points":
         return f"{said}{over}"
     sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence, delta included)"
     if in_failures(finding):
-        than = "in the lab" if finding.tail == "joint" else "certified"
-        return (
-            f"ADVERSE: worse than {than}{over}; at least {points(finding.shift_lower)} more failures {sure}"
-        )
+        than = "in the lab" if joint else "certified"
+        return f"ADVERSE: worse than {than}{over}; at least {least} more failures {sure}"
     return f"{said}{over}; up by at least {floor(finding.shift_lower)} {sure}"
 
 
