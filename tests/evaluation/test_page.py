@@ -401,7 +401,7 @@ def test_the_link_that_it_prints_opens_the_page(tmp_path, host):
         else:
             assert address != host
             assert len(token) >= 22
-            assert "whoever has this link" in remark
+            assert "anyone with this link" in remark
             assert request(int(port), "POST", "/api/next", '{"station": "1"}')[0] == 401
         process.send_signal(signal.SIGINT)
         assert "█" not in process.stdout.read()  # it is no terminal

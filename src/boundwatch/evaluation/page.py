@@ -339,9 +339,7 @@ def greet(path: str, url: str, terminal: TextIO) -> None:
     if is_loopback(_hostname(urlsplit(url).netloc)):
         terminal.write("  for this machine only; phones need --host 0.0.0.0\n")
     else:
-        terminal.write(
-            "  whoever has this link can record outcomes, and so can who listens in on plain HTTP\n"
-        )
+        terminal.write("  anyone with this link can record outcomes; others on the network may read it\n")
         if terminal.isatty() and (terminal.encoding or "").lower().startswith("utf"):
             drawn = io.StringIO()
             segno.make_qr(url, error="l").terminal(drawn, border=2, compact=True)
