@@ -10,6 +10,7 @@ import math
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -232,12 +233,13 @@ def run() -> dict[str, Any]:
             )
         },
         "trials_saved": _saved(),
+        "calls": calls(),
         "speed": _speed(),
     }
 
 
-BEFORE = {"0.1, 0.15": 2025, "1,000 old trials": 49.2, "margin 0.1": 293, "four policies": 54.6}
-"""What earlier rules took: bets after the table, pairs only, bets of fixed sizes, e-values."""
+BEFORE = {"0.1, 0.15": 2025, "1,000 old trials": 49.2, "margin 0.1": 293}
+"""What earlier rules took: bets after the table, pairs only, bets of fixed sizes."""
 
 
 def _saved() -> dict[str, Any]:
@@ -258,7 +260,7 @@ def _saved() -> dict[str, Any]:
             name: rng.random(200) < rate for name, rate in zip("abcd", (0.3, 0.7, 0.7, 0.7), strict=True)
         }
         costs = {name: each.astype(float) for name, each in costs.items()}
-        best.append(bisect_left(range(201), True, key=lambda n: n > 3 and _is_best(costs, n)))
+        best.append([bisect_left(range(201), True, key=partial(_is_best, costs, exact)) for exact in (0, 1)])
     return {
         "90 % power, pairs": {f"{a}, {b}": plan.trials[0.9] for (a, b), plan in plans.items()},
         "90 % power, matched at correlation 0": {
@@ -266,13 +268,57 @@ def _saved() -> dict[str, Any]:
         },
         "0.1 and 0.3, 1,000 old trials: mean new trials": float(np.mean(uneven)),
         "0.1 and 0.1, margin 0.1: pairs for 90 %": int(np.sort(margin)[int(0.9 * len(margin))]),
-        "0.3 and three at 0.7: mean rounds until the best is known": float(np.mean(best)),
+        "0.3 and three at 0.7: mean rounds until the best is known, e-values and tables": np.mean(
+            best, axis=0
+        ).tolist(),
         "before": BEFORE,
     }
 
 
-def _is_best(costs: dict[str, Array], n: int) -> bool:
-    return bw.rank({name: each[:n] for name, each in costs.items()}, binary=True).best == ("a",)
+def newcombe(n: int, a: int, b: int, z: float = 1.959964) -> tuple[float, float]:
+    """Return Newcombe's interval on the failure rate of B minus that of A, n trials each, at 95 %."""
+    ends = []
+    for k in (a, b):
+        middle, half = (k + z * z / 2) / (n + z * z), z * math.sqrt(k * (n - k) / n + z * z / 4) / (n + z * z)
+        ends.append((k / n, middle - half, middle + half))
+    (p_a, low_a, high_a), (p_b, low_b, high_b) = ends
+    change = p_b - p_a
+    return change - math.hypot(p_b - low_b, high_a - p_a), change + math.hypot(high_b - p_b, p_a - low_a)
+
+
+def calls(runs: int = 1000, n: int = 50) -> dict[str, Any]:
+    """Return how often tables of tasks are wrong, and find a task that regressed, beside LeRobot's draft."""
+    rng, answer = np.random.default_rng(SEED), {}
+    for tasks, fallen in ((10, 0), (40, 0), (10, 1)):
+        rates = np.full((2, tasks), 0.2)
+        rates[1, :fallen] = 0.5
+        found = dict.fromkeys(
+            ("improved", "regressed", "regressed or suspect", "draft improved", "draft regressed"), 0
+        )
+        names = [str(task) for task in range(tasks) for _ in range(n)]
+        for _ in range(runs):
+            failed = rng.binomial(n, rates)
+            costs = [(np.arange(n) < each[:, None]).astype(float).ravel() for each in failed]
+            both = {
+                name: bw.Episodes(each, binary=True, strata=names)
+                for name, each in zip("ab", costs, strict=True)
+            }
+            table = bw.compare_once(both, alpha=ALPHA)
+            verdicts = [each.verdict.value for each in table.tasks.values()]
+            found["improved"] += "b-better" in verdicts
+            found["regressed"] += verdicts[0] == "a-better"
+            found["regressed or suspect"] += table.tasks["0"].p_a_better <= ALPHA or verdicts[0] == "a-better"
+            limits = [newcombe(n, int(a), int(b)) for a, b in failed.T]
+            found["draft improved"] += any(high < 0 for _, high in limits)
+            found["draft regressed"] += limits[0][0] > 0
+        answer[f"{tasks} tasks, {fallen} fallen"] = {name: hits / runs for name, hits in found.items()}
+    return answer | {"runs": runs}
+
+
+def _is_best(costs: dict[str, Array], exact: int, n: int) -> bool:
+    if n < 4:
+        return False
+    return bw.rank({name: each[:n] for name, each in costs.items()}, binary=bool(exact)).best == ("a",)
 
 
 def _levels() -> dict[str, Any]:
@@ -286,7 +332,7 @@ def _levels() -> dict[str, Any]:
         if horizon is None:
             total = within + [late_line(ALPHA, pooled).spent for pooled in range(within.size)]
         answer[name] = {
-            "bernstein_bound": bernstein_upper(total, total.size - 1),
+            "bernstein_bound": bernstein_upper(total),
             "largest_of_999_rates": float(bernstein_values(total, rates).max()),
             "within_the_table": float(bernstein_values(within, rates).max()),
             "after_the_table_at_one_half": float(bernstein_values(total - within, [0.5])[0]),
@@ -457,7 +503,7 @@ def show(results: dict[str, Any]) -> None:
         )
     for name, value in results["peeking"].items():
         print(f"{name}: level {value:.3f}")
-    for name, value in results["trials_saved"].items():
+    for name, value in (*results["trials_saved"].items(), *results["calls"].items()):
         print(f"{name}: {value}")
     for name, value in results["speed"].items():
         print(f"{name}: {value:.2f}")

@@ -142,6 +142,56 @@ def test_a_log_that_names_its_tasks_says_its_strata(compare, files):
     assert (answer["verdict"], answer["tasks"], answer["pairs"]) == ("undecided", 10, 50)
 
 
+def lerobot_logs(files):
+    """Two evaluations of six tasks: the first of them got much worse, the last is too short to tell."""
+    for name, failed in {"old": [5, 6, 5, 2, 8, 1], "new": [25, 6, 5, 1, 8, 0]}.items():
+        tasks = []
+        for task, count in enumerate(failed):
+            n = 200 if task == 3 else 5 if task == 5 else 40
+            metrics = {"successes": [place >= count for place in range(n)]}
+            tasks.append({"task_group": "libero", "task_id": task, "metrics": metrics})
+        (files / f"{name}.json").write_text(json.dumps({"per_task": tasks, "overall": {}}))
+
+
+def test_tasks_are_called_as_in_lerobots_table_overall_first(compare, files):
+    lerobot_logs(files)
+    text = compare("old.json", "new.json", "--once")
+    rows = [line.split() for line in text.split("call", 1)[1].split("\n\n")[0].split("\n")[1:]]
+    assert [row[-1] for row in rows] == ["overall", *(f"libero/{task}" for task in range(6))]
+    assert [row[0] for row in rows[:3]] == ["REGRESSED", "REGRESSED", "UNDERPOWERED"]
+    assert (rows[4][0], rows[6][0]) == ("HELD", "UNDERPOWERED")
+    assert "mixture" not in text
+    answer = json.loads(compare("old.json", "new.json", "--once", "--json"))
+    assert answer["by_task"][0]["call"] == "regressed"
+    assert answer["by_task"][0]["episodes_needed"] is None
+    assert answer["by_task"][5]["episodes_needed"] > 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("markdown", "| libero/0 | REGRESSED | 5/40 | 25/40 | "),
+        ("latex", r"libero/0 & REGRESSED & 5/40 & 25/40 & "),
+        ("csv", "libero/0,REGRESSED,5/40,25/40,"),
+    ],
+)
+def test_the_table_alone_for_a_paper_or_a_sheet(compare, files, kind, line):
+    lerobot_logs(files)
+    lines = compare("old.json", "new.json", "--table", kind).splitlines()
+    assert len([each for each in lines if each.startswith(line)]) == 1
+    assert lines[{"markdown": 2, "latex": 2, "csv": 1}[kind]].lstrip("| ").startswith("overall")
+    # Without tasks, and with another margin.
+    assert "overall" in compare("old.csv", "new.csv", "--table", kind, "--margin", "0.2")
+
+
+def test_a_finished_policy_is_declared(compare):
+    text = compare("old.csv", "third.csv", "--finished")
+    assert "all trials of both; one was finished" in text
+    assert "reached at new trial" in text
+    assert "wait (--finished" in compare("old.csv", "third.csv")
+    assert "leave out --plot" in compare("old.csv", "third.csv", "--finished", "--plot", "x.png", code=2)
+
+
 def test_following_two_files_ends_at_the_verdict(files):
     for name, success in (("a", 1), ("b", 0)):
         (files / f"{name}.csv").write_text(f"success\n{success}\n")

@@ -14,7 +14,7 @@ import boundwatch as bw
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
 from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finished import Finished
-from boundwatch.comparison.late import late_line, late_power
+from boundwatch.comparison.late import late_line
 from boundwatch.comparison.region import (
     LAST_DIFFERING,
     LAST_PAIR,
@@ -25,6 +25,7 @@ from boundwatch.comparison.region import (
     sign_level,
 )
 from boundwatch.comparison.walks import IndependentWalk
+from boundwatch.planning.two_policies import late_power
 from rates import assert_rate_at_most, min_trials
 
 ALPHA = 0.05

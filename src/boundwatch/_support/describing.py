@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import inspect
+import io
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -151,6 +153,18 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
     lines = [_cells("th", header)] if header else []
     lines += [_cells("th", row[:1]) + _cells("td", row[1:]) for row in rows]
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def written(lines: Sequence[Sequence[str]], kind: str) -> str:
+    """Return a table, header first, as markdown, latex or csv."""
+    if kind == "csv":
+        csv.writer(text := io.StringIO(), lineterminator="\n").writerows(lines)
+        return text.getvalue().rstrip("\n")
+    if kind == "latex":
+        rows = [" & ".join(each).replace("%", r"\%").replace("_", r"\_") + r" \\" for each in lines]
+        return "\n".join([rf"\begin{{tabular}}{{{'l' * len(lines[0])}}}", *rows, r"\end{tabular}"])
+    marked = ["| " + " | ".join(each).replace("\n", " ") + " |" for each in lines]
+    return "\n".join([marked[0], "|---" * len(lines[0]) + "|", *marked[1:]])
 
 
 def frame(rows: list[dict[str, Any]]) -> Any:

@@ -25,12 +25,13 @@ OVERALL_SHARE = 0.8
 """The share of alpha that a test of all tasks together gets; the single tasks have the rest."""
 
 
-def with_overall(p_overall: float, p_values: ArrayLike) -> tuple[float, Array]:
+def with_overall(p_overall: float, p_values: ArrayLike, share: float = OVERALL_SHARE) -> tuple[float, Array]:
     """Return adjusted p-values of "no task" and of each task, by a test of all and one of each, at one rate.
 
-    Closed testing. All hypotheses together are rejected by their own test at 0.8 alpha, or by the smallest of
-    K p-values at 0.2 alpha/K; fewer of them by the smallest at alpha over their number. So a task that is
-    rejected rejects "no task", too, and once that is rejected, tasks have all of alpha.
+    Closed testing. All hypotheses together are rejected by their own test at `share` alpha, or by the
+    smallest of K p-values at the rest of alpha over K; fewer of them by the smallest at alpha over their
+    number. So a task that is rejected rejects "no task", too, and once that is rejected, tasks have all of
+    alpha.
 
     **Guarantee**: rejecting those at most alpha, the probability of rejecting any true hypothesis is at most
     alpha, whatever the dependence. **Assumes**: `p_overall` is a p-value where all of them are true.
@@ -43,7 +44,7 @@ def with_overall(p_overall: float, p_values: ArrayLike) -> tuple[float, Array]:
     """
     values = np.asarray(p_values, dtype=np.float64)
     k = values.size
-    overall = min(p_overall / OVERALL_SHARE, k * float(values.min()) / (1 - OVERALL_SHARE), 1.0)
+    overall = min(p_overall / share, k * float(values.min()) / (1 - share), 1.0)
     order = np.argsort(values, kind="stable")
     # With all K rejected, at most K - 1 are left to be true, whichever comes first.
     left = np.minimum(np.arange(k, 0, -1), max(k - 1, 1))

@@ -9,27 +9,23 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from boundwatch._support import files
+from boundwatch._support.describing import written
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import EXIT_WORSE
 from boundwatch.cli.options import AT_LEAST_1, refuse, refuse_if
 from boundwatch.cli.reading import ANSWERS, Reading, arriving
 from boundwatch.cli.root import command
-from boundwatch.comparison import (
-    ComparedTasks,
-    ComparisonFinding,
-    ComparisonVerdict,
-    PolicyComparison,
-    compare_once,
-    rank,
-)
+from boundwatch.comparison import ComparedTasks, ComparisonFinding, ComparisonVerdict, PolicyComparison
 from boundwatch.comparison.following import Arrival, Arrivals, Following
 from boundwatch.comparison.matching import matched
+from boundwatch.comparison.once import compare_once
+from boundwatch.comparison.ranking import rank
 from boundwatch.comparison.turns import align, refuse_apart, tasks_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
@@ -61,6 +57,7 @@ def compare(
     against: str | None = None,
     follow: bool = False,
     tasks: Annotated[int | None, AT_LEAST_1] = None,
+    table: Literal["markdown", "latex", "csv"] | None = None,
     plot: Path | None = None,
     report: Path | None = None,
     force: bool = False,
@@ -91,6 +88,7 @@ def compare(
     against K/N: Compare one file, once, with K successes in N trials.
     follow: Two policies: wait for the files to grow, until the verdict.
     tasks N: With --follow and --strata: how many tasks there are.
+    table: Two policies, once: print each task's call (REGRESSED, IMPROVED, ...) for a paper or a sheet.
     plot FILE: Draw it; .png, .svg or .pdf.
     report FILE: Two policies: write an HTML page to be signed.
     exit_code: Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse; of
@@ -98,7 +96,7 @@ def compare(
     """
     for path in filter(None, (plot, report)):
         files.protect(path, policies, force=force)
-    once = once or against is not None
+    once = once or against is not None or table is not None
     one_file, in_one = len(policies) == 1, policy is not None or reading.several
     refuse_if(
         {
@@ -156,7 +154,7 @@ def compare(
             finding = test.update_many(a.costs, b.costs)
             test.reset()
             out.draw(plot, "plot_comparison", test, a.costs, b.costs, tuple(named))
-        worse = _print_two(finding, named, report, as_json=as_json, lines=follow)
+        worse = _print_two(finding, named, report, table, as_json=as_json, lines=follow)
     if exit_code and worse:
         raise typer.Exit(EXIT_WORSE)
 
@@ -267,6 +265,7 @@ def _print_two(
     finding: ComparisonFinding | ComparedTasks,
     named: Mapping[str, Episodes],
     report: Path | None,
+    table: str | None,
     *,
     as_json: bool,
     lines: bool,
@@ -283,11 +282,14 @@ def _print_two(
     if as_json and not lines:  # else every line was the finding
         read = {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
         out.print_json(finding.to_dict() | read)
+    elif table is not None:
+        head, rows = words.task_table(finding)
+        print(written([(row[-1], *row[:-1]) for row in (head, *rows)], table))
     elif not as_json:
         typer.secho(words.comparison_headline(finding, (one, other)), bold=True)
         print()
         if isinstance(finding, ComparedTasks):
-            out.print_table(words.task_header(finding), words.task_rows(finding))
+            out.print_table(*words.task_table(finding))
             print()
         labeled = [(f"costs of {name}", source) for name, source in zip(named, sources, strict=True)]
         out.print_rows([*words.comparison_evidence(overall, (one, other)), *labeled])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
+
+from scipy.special import ndtri
 
 from boundwatch._support.describing import InNotebook, InTable, frame, html, table
 
@@ -22,10 +25,28 @@ class ComparisonVerdict(StrEnum):
     """Not enough evidence yet. It does not say that the two are equally good."""
 
 
+class Call(StrEnum):
+    """What LeRobot's table calls a task, where A is the old policy and B the new one."""
+
+    REGRESSED = "regressed"
+    """Shown to be worse, under the error rate of the whole table."""
+    SUSPECT = "suspect"
+    """Worse by a test of this task alone: some of ten tasks are, by luck, in 40 % of tables."""
+    IMPROVED = "improved"
+    """Shown to be better, under the error rate of the whole table."""
+    HELD = "held"
+    """Shown to be worse by at most the margin, by a test of this task alone."""
+    UNDERPOWERED = "underpowered"
+    """None of these: too few episodes."""
+
+
 SIDES = (ComparisonVerdict.A_BETTER, ComparisonVerdict.B_BETTER)
 
 
 Method = Literal["anytime", "exact", "sign test", "betting", "stratified", "weighted"]
+CALL_MARGIN = 0.1
+"""By how much B may be worse to be called HELD, if no margin was stated."""
+_POWER = 0.8
 Limits = Callable[[int], float]
 """Return the lower (0) or the upper (1) limit on the expected cost of B minus that of A."""
 
@@ -114,6 +135,31 @@ class ComparisonFinding(InNotebook):
         """The upper limit on it: negative if B is better."""
         return self.limits(1)
 
+    @cached_property
+    def call(self) -> Call:
+        """What LeRobot's table calls this, with a margin of 0.1 if none was stated."""
+        if self.verdict is not ComparisonVerdict.UNDECIDED:
+            return Call.REGRESSED if self.verdict is ComparisonVerdict.A_BETTER else Call.IMPROVED
+        if self.p_a_better <= self.alpha:  # overall, it is adjusted: each policy is better on some task
+            return Call.SUSPECT if self.tasks == 1 else Call.REGRESSED
+        return Call.HELD if self.difference_upper <= (self.margin or CALL_MARGIN) else Call.UNDERPOWERED
+
+    @property
+    def episodes_needed(self) -> int | None:
+        """About how many more of each would show with 80 % power that B holds, if both fail alike.
+
+        None where that is answered, and for costs between 0 and 1. By the normal approximation.
+        """
+        if not self.binary or self.call not in (Call.SUSPECT, Call.UNDERPOWERED):
+            return None
+        margin, n = self.margin or CALL_MARGIN, self.n_a + self.n_b
+        failed = (self.mean_cost_a or 0.0) * self.n_a + (self.mean_cost_b or 0.0) * self.n_b
+        rate = (failed + 0.5) / (n + 1)
+        worse = min(rate + margin, 1.0)
+        spread = [(rate * (1 - rate) + other * (1 - other)) ** 0.5 for other in (worse, rate)]
+        needed = ((ndtri(1 - self.alpha) * spread[0] + ndtri(_POWER) * spread[1]) / margin) ** 2
+        return max(math.ceil(float(needed)) - min(self.n_a, self.n_b), 1)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
         content = super().to_dict()
@@ -121,7 +167,10 @@ class ComparisonFinding(InNotebook):
         for name in ("names", "unmatched_a", "unmatched_b"):
             content[name] = list(content[name])
         limits = {"difference_lower": self.difference_lower, "difference_upper": self.difference_upper}
-        return content | limits
+        once = (
+            {"call": self.call, "episodes_needed": self.episodes_needed} if self.method != "anytime" else {}
+        )
+        return content | limits | once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,9 +184,9 @@ class ComparedTasks(InTable):
     Attributes
     ----------
     overall
-        The finding on all tasks together. Costs of 0 and 1: its verdict says that the policy is better on at
-        least one task; where each policy is better on some, it says nothing about the mean. Other costs: that
-        its mean over tasks is lower.
+        The finding on all tasks together, with p-values that are adjusted as its verdict is. Costs of 0 and
+        1: its verdict says that the policy is better on at least one task; where each policy is better on
+        some, it says nothing about the mean. Other costs: that its mean over tasks is lower.
     tasks
         The finding on each task. Its p-values and limits are its own, not corrected; its verdict is.
     """

@@ -63,7 +63,7 @@ def late_line(alpha: float, pooled: int) -> LateLine:
     budget = (alpha - float(alarmed[pooled])) * (1 - _SLACK) - _SLACK * alpha
     rate = pooled / (2 * LAST_PAIR)
     information = max(1, round(2 * LAST_PAIR * rate * (1 - rate)))
-    walk, looks, leads, spent = _Walk.starting(alive, pooled), [], [], 0.0
+    walk, looks, leads, spent = Walk.starting(alive, pooled), [], [], 0.0
     while information + walk.tosses < _END * information:
         walk.toss(max(1, (information + walk.tosses) // _LOOKS), 0.5)
         left = max(budget * _spent_by((information + walk.tosses) / information) - spent, 0.0)
@@ -82,27 +82,8 @@ def late_line(alpha: float, pooled: int) -> LateLine:
     return line
 
 
-def late_power(alpha: float, ending: Array, against_b: float, most: int) -> Array:
-    """Return P[alarm after the table within d pairs that differ], for d = 0, 1, …, `most`.
-
-    `ending` has the chances of (a, b) after the table without an alarm.
-    """
-    total = np.zeros(most + 1)
-    for pooled in range(2 * LAST_PAIR + 1):
-        walk = _Walk.starting(ending, pooled)
-        if walk.chances.sum() < 1e-9:
-            continue
-        line = late_line(alpha, pooled)
-        for look, lead in zip(line.looks.tolist(), line.leads.tolist(), strict=True):
-            if look > most or not walk.chances.size:
-                break
-            walk.toss(look - walk.tosses, against_b)
-            total[look] += walk.stop(lead)
-    return np.cumsum(total)
-
-
 @dataclass
-class _Walk:
+class Walk:
     """The chances of B's leads, which are two apart, among those that have not alarmed."""
 
     lowest: int
@@ -110,13 +91,14 @@ class _Walk:
     tosses: int = 0
 
     @classmethod
-    def starting(cls, chances: Array, pooled: int) -> _Walk:
+    def starting(cls, chances: Array, pooled: int) -> Walk:
         """Return the leads b - a with so many failures together, from the chances of (a, b)."""
         a = np.arange(min(pooled, LAST_PAIR), max(0, pooled - LAST_PAIR) - 1, -1)
         return cls(pooled - 2 * int(a[0]), np.asarray(chances[a, pooled - a]))
 
     @property
     def leads(self) -> Counts:
+        """The lead of each chance."""
         return self.lowest + 2 * np.arange(self.chances.size)
 
     def toss(self, times: int, against_b: float) -> None:

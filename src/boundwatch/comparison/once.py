@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from boundwatch.bounds.betting_limits import fixed_bets
 from boundwatch.bounds.cost_grid import grid_points, split_on_grid
 from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_lower, joint_log_evidence
 from boundwatch.bounds.joint_side import references_of
-from boundwatch.bounds.multiple import with_overall
+from boundwatch.bounds.multiple import holm, with_overall
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.strata import stratified_p_value, weighted_lower, weighted_p_value
 from boundwatch.comparison.finding import (
@@ -36,23 +36,6 @@ from boundwatch.errors import InvalidCost, InvalidSetting, Place
 
 Array = NDArray[np.float64]
 _MOST_POINTS = 2000  # different costs that are looked at one by one
-
-
-class _Judge(Protocol):
-    """Two samples and how they are judged; side 0 asks whether A is better, side 1 whether B is."""
-
-    @property
-    def method(self) -> Method:
-        """How they are judged."""
-
-    def p_value(self, side: int) -> float:
-        """Return a p-value of "this side's policy is not better"."""
-
-    def p_margin(self, margin: float) -> float:
-        """Return a p-value of "B costs `margin` more than A, or yet more"."""
-
-    def limit(self, alpha: float, side: int) -> float:
-        """Return the lower (0) or upper (1) limit on the expected cost of B minus that of A."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +182,12 @@ class _Tasks:
         return (1 - means if side else means), numbers, weights
 
 
+_Judge = _Counts | _Costs | _Pairs | _Tasks
+"""Two samples and how they are judged; side 0 asks whether A is better, side 1 whether B is."""
+_OVERALL = 0.4
+"""The share of alpha that the test of all tasks together gets; a regression is mostly one of one task."""
+
+
 def compare_once(
     policies: Mapping[str, ArrayLike | Episodes],
     *,
@@ -217,8 +206,8 @@ def compare_once(
 
     Costs of 0 and 1 are judged by an exact unconditional test (Boschloo's), other costs by bets on both. Of
     matched pairs, an exact sign test is made on those that differ. Several tasks (strata) are judged overall
-    and one by one: the overall test gets 0.8 alpha and the tasks 0.2 alpha by Holm, or all of alpha once the
-    overall test has rejected. A task that is told apart refutes the overall hypothesis, too.
+    and one by one: the overall test gets 0.4 alpha and the tasks 0.6 alpha by Holm. Of costs of 0 and 1 tasks
+    have all of alpha once the overall test has rejected, and a task that is told apart decides overall, too.
 
     Parameters
     ----------
@@ -328,16 +317,25 @@ def _all_tasks(
         task: _finding(_judge(*pair, known), *pair, {**known, "unmatched_a": (), "unmatched_b": ()})
         for task, pair in tasks.items()
     }
-    names = ("p_a_better", "p_b_better")
+    of_some_task = overall.method in ("stratified", "sign test")
     adjusted = [
-        with_overall(getattr(overall, name), [getattr(each, name) for each in found.values()])
-        for name in names
+        _adjusted(getattr(overall, name), [getattr(each, name) for each in found.values()], of_some_task)
+        for name in ("p_a_better", "p_b_better")
     ]
     alphas = (known["alpha"],) * 2
+    overall = replace(overall, p_a_better=adjusted[0][0], p_b_better=adjusted[1][0])
     overall = _judged(overall, _verdict((adjusted[0][0], adjusted[1][0]), alphas))
     for row, (task, each) in enumerate(found.items()):
         found[task] = _judged(each, _verdict((adjusted[0][1][row], adjusted[1][1][row]), alphas))
     return ComparedTasks(overall=overall, tasks=found)
+
+
+def _adjusted(p_overall: float, p_values: list[float], of_some_task: bool) -> tuple[float, Array]:
+    """Return adjusted p-values of the overall claim and of each task's, at one rate."""
+    if of_some_task:
+        return with_overall(p_overall, p_values, _OVERALL)
+    # A task that is better does not show that the mean is: each has its own part of alpha.
+    return min(p_overall / _OVERALL, 1.0), np.minimum(holm(p_values) / (1 - _OVERALL), 1.0)
 
 
 def _judged(finding: ComparisonFinding, verdict: ComparisonVerdict) -> ComparisonFinding:

@@ -79,10 +79,8 @@ class PolicyComparison:
     Pair trials that share a seed or a scene, and say so. Pairing takes out what makes a scene hard for both
     and saves trials. Unpaired is for trials drawn independently; on matched seeds it can promise too much.
 
-    The i-th cost of A is tested with the i-th of B. A policy that is ahead waits for the other: its extra
-    costs count in its mean, and in the test once they are matched. If one policy was `finished` before the
-    other began, all of its trials count at once: with 1,000 of them, failures in 10 and 30 % are told apart
-    after 22 new trials on average instead of 51.
+    The i-th cost of A is tested with the i-th of B. A policy that is ahead waits for the other, unless it was
+    `finished`: with 1,000 such trials, 10 and 30 % are told apart after 22 new ones on average, not 51.
 
     Several tasks in a fixed order are not i.i.d. trials: whoever is good at the first ones would win. With
     `tasks`, they take turns, each once per turn and always in the same order, and the test looks after

@@ -15,6 +15,7 @@ from boundwatch.episodes.compatibility import rule_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.notes import rows_of
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+from boundwatch.readers.lerobot import MIXED
 
 SORTED_LEVEL = 1e-4
 """Trials that are sorted by chance more rarely than this are refused where their order counts."""
@@ -179,8 +180,8 @@ def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
     """Return the episodes of all policies, warned of where their columns differ; refuse other measures."""
     first = evaluations[0]
     column, rule = rule_of(first.measure, first.design)
-    checked = [first]
-    for each in evaluations[1:]:
+    checked = []
+    for each in evaluations:
         of_each, its_rule = rule_of(each.measure, each.design)
         if its_rule != rule:
             columns = (Argument("success"), ", ", Argument("cost"), " or ", Argument("reward"))
@@ -189,7 +190,7 @@ def of_one_measure(evaluations: Sequence[Episodes]) -> list[Episodes]:
                 where=Place(each.source),
                 remedy=("compare the same measure: name a column that all files have with ", *columns),
             )
-        warnings = each.warnings
+        warnings = tuple(said for said in each.warnings if not said.endswith(MIXED))  # they are kept apart
         if of_each != column:
             warnings += (
                 f"{each.source}: its costs are from column {each.measure.column!r}, those of {first.source} "

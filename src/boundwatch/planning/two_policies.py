@@ -12,7 +12,7 @@ import numpy as np
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_flag, check_level, shortest
 from boundwatch.comparison.evidence import DifferenceBets
-from boundwatch.comparison.late import late_power
+from boundwatch.comparison.late import Walk, late_line
 from boundwatch.comparison.policy_comparison import check_horizon
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
@@ -211,6 +211,25 @@ def _continued(alpha: float, power: Array, ending: Array, only_a: float, only_b:
     within = late_power(alpha, ending, only_b / differing, most)
     later = _over_pairs(within, differing, float(power[-1]), MOST_PAIRS - LAST_PAIR)
     return np.append(power, later[1:])
+
+
+def late_power(alpha: float, ending: Array, against_b: float, most: int) -> Array:
+    """Return P[alarm after the table within d pairs that differ], for d = 0, 1, …, `most`.
+
+    `ending` has the chances of (a, b) after the table without an alarm.
+    """
+    total = np.zeros(most + 1)
+    for pooled in range(2 * LAST_PAIR + 1):
+        walk = Walk.starting(ending, pooled)
+        if walk.chances.sum() < 1e-9:
+            continue
+        line = late_line(alpha, pooled)
+        for look, lead in zip(line.looks.tolist(), line.leads.tolist(), strict=True):
+            if look > most or not walk.chances.size:
+                break
+            walk.toss(look - walk.tosses, against_b)
+            total[look] += walk.stop(lead)
+    return np.cumsum(total)
 
 
 def _independent(low: float, high: float) -> dict[tuple[int, int], float]:

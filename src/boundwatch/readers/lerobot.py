@@ -18,6 +18,7 @@ from boundwatch.readers.table import Cells, Table, by_columns, of_log
 
 _INFO = Path("meta", "info.json")  # by which a folder is known to be a dataset
 _FETCH = "fetch the whole dataset again"
+MIXED = "tasks, one after the other, are taken for one mixture; keep them apart with by='task'"
 _WRITER = "give the eval_info.json that lerobot-eval wrote"
 _OUTCOMES: dict[str, Kind] = {"success": "success", "sum_reward": "reward", "max_reward": "reward"}
 # The name of a list in metrics, and what the same thing is called in per_episode.
@@ -52,8 +53,7 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     table.warnings += _suspicions(columns)
     tasks = len(set(columns.get("task", ())))
     if tasks > 1 and declared.design.by is None and declared.design.strata is None:
-        mixed = "tasks, one after the other, are taken for one mixture; keep them apart with by='task'"
-        table.warnings.append(f"{tasks} {mixed}")
+        table.warnings.append(f"{tasks} {MIXED}")
     return table
 
 

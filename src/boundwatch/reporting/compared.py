@@ -42,6 +42,8 @@ def comparison_headline(finding: ComparisonFinding | ComparedTasks, names: Names
     names = names or overall.names
     verb = "fails less often" if overall.binary else "costs less"
     if overall.verdict is ComparisonVerdict.UNDECIDED:
+        if overall.method != "anytime" and max(overall.p_a_better, overall.p_b_better) <= overall.alpha:
+            return f"UNDECIDED: each of {names[0]} and {names[1]} {verb} on some task"
         return f"UNDECIDED: not enough evidence that either of {names[0]} and {names[1]} {verb}"
     better, worse = names if overall.verdict is ComparisonVerdict.A_BETTER else names[::-1]
     where = " on some task" if _is_of_some_task(overall) else ""
@@ -82,37 +84,39 @@ def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) 
 
 def difference(finding: ComparisonFinding, names: Names) -> str:
     """Say the limits on the difference, rounded outward; in failures where costs are 0 or 1."""
-    a, b = names
+    (a, b), said = names, _span(finding)
+    if not finding.binary:
+        return f"the expected cost of {b} minus that of {a} is between {said.replace(' to ', ' and ')}"
+    mean = " in the mean over tasks" if finding.tasks > 1 else ""
+    if finding.difference_lower < 0 < finding.difference_upper:
+        less, more = (part.split()[0] for part in said.split(" to "))
+        said = f"at most {less} points less often and at most {more} points more often"
+        return f"{b} fails {said} than {a}{mean}"
+    number, _, word = said.rpartition(" ")
+    return f"{b} fails {number} points {word} often than {a}{mean}"
+
+
+def _span(finding: ComparisonFinding) -> str:
+    """Say the limits on the difference in a cell of a table; in points where costs are 0 or 1."""
     low, high = finding.difference_lower, finding.difference_upper
     if not finding.binary:
-        said = f"the expected cost of {b} minus that of {a} is between"
-        return f"{said} {floor(low, '+')} and {ceiling(high, '+')}"
-    mean = " in the mean over tasks" if finding.tasks > 1 else ""
-    if low >= 0 or high <= 0:
-        more = "more" if low >= 0 else "less"
-        least, most = (low, high) if low >= 0 else (-high, -low)
-        least_said = points(least).removesuffix(" points")
-        return f"{b} fails {least_said} to {points(most, 'up')} {more} often than {a}{mean}"
-    less, more = points(-low, "up"), points(high, "up")
-    return f"{b} fails at most {less} less often and at most {more} more often than {a}{mean}"
+        return f"{floor(low, '+')} to {ceiling(high, '+')}"
+    bare = [points(abs(end), way).removesuffix(" points") for end, way in ((low, "up"), (high, "up"))]
+    if low < 0 < high:
+        return f"{bare[0]} less to {bare[1]} more"
+    least, most = sorted((abs(low), abs(high)))
+    return f"{points(least).removesuffix(' points')} to {bare[high == most]} {'more' if low >= 0 else 'less'}"
 
 
 def _guarantee(finding: ComparisonFinding, names: Names) -> str:
-    a, b = names
-    sure = f"probability at least {1 - finding.alpha:g}"
-    if finding.method == "anytime":
-        on_average = f" in the mean over the {finding.tasks} tasks" if finding.tasks > 1 else ""
-        return (
-            f"if {a} is not better{on_average}, A_BETTER is ever declared with probability at most "
-            f"{finding.alpha:g}; likewise for {b}. Each limit on the difference holds at all times with "
-            f"{sure}."
-        )
-    where = ""
+    anytime = finding.method == "anytime"
+    ever, always, where = ("ever ", " at all times", "") if anytime else ("", "", "")
     if finding.tasks > 1:
-        where = " on any task" if _is_of_some_task(finding) else " in the mean over tasks"
+        where = " on any task" if _is_of_some_task(finding) else " in the mean over the tasks"
     return (
-        f"if {a} is not better{where}, A_BETTER is declared with probability at most {finding.alpha:g}; "
-        f"likewise for {b}. Each limit on the difference holds with {sure}."
+        f"if {names[0]} is not better{where}, A_BETTER is {ever}declared with probability at most "
+        f"{finding.alpha:g}; likewise for {names[1]}. Each limit on the difference holds{always} with "
+        f"probability at least {1 - finding.alpha:g}."
     )
 
 
@@ -122,8 +126,7 @@ def _compared(finding: ComparisonFinding, names: Names) -> str:
         tasks = f", {finding.tasks} tasks" if finding.tasks > 1 else ""
         return f"{what}, once{tasks}: {_METHODS[finding.method]}"
     if finding.finished:
-        both = f"{finding.n_a} and {finding.n_b}"
-        return f"all trials of both, {both}: one policy was finished before the other began"
+        return "all trials of both; one was finished, in a number fixed beforehand, before the other began"
     pairs = finding.pairs or 0
     said = f"{count(pairs, 'pair')} of {'matched' if finding.paired else 'independent'} trials"
     if finding.tasks > 1:
@@ -168,15 +171,9 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
     if not (once and finding.paired):
         notes.append(_TOGETHER[finding.paired])
     notes += _about_tasks(finding)
-    if finding.finished:
-        notes.append(
-            "One policy was finished before the other began, in a number of trials fixed beforehand."
-        )
     undecided = finding.verdict is ComparisonVerdict.UNDECIDED
     if undecided:
-        notes.append(
-            "UNDECIDED does not mean that the two are equally good; more trials may tell them apart."
-        )
+        notes.append("UNDECIDED does not mean that they are equally good; more trials may tell them apart.")
     elif finding.difference_lower <= 0 <= finding.difference_upper:
         notes.append(
             "The verdict comes from a sharper test than the limits, which do not exclude 0 yet."
@@ -186,9 +183,7 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
     if undecided and not once and finding.horizon is None:
         notes.append(ONCE_ALLOWED)
     if finding.horizon is not None and (finding.pairs or 0) >= finding.horizon:
-        notes.append(
-            f"The horizon of {finding.horizon} pairs has been reached; more trials change no verdict."
-        )
+        notes.append(f"The horizon of {finding.horizon} pairs is reached; more trials change no verdict.")
     return notes
 
 
@@ -208,26 +203,26 @@ def _about_tasks(finding: ComparisonFinding) -> list[str]:
         ]
     if _is_of_some_task(finding):
         return [
-            "The overall verdict refutes that the policy is better on no task. Where each policy is better "
-            "on some tasks, it says nothing about the mean over them; the limits and the margin do."
+            "The overall verdict (REGRESSED, IMPROVED) says that a policy is better on some task, not in the "
+            "mean over them; the limits and the margin are about the mean."
         ]
     return ["The overall verdict and limits are about the mean over the tasks."]
 
 
-def task_header(finding: ComparedTasks) -> tuple[str, ...]:
-    """Return what the columns of `task_rows` are."""
-    what = "failed" if finding.overall.binary else "mean cost (trials)"
-    return ("verdict", *(f"{name}: {what}" for name in finding.overall.names), "p-value", "task")
-
-
-def task_rows(finding: ComparedTasks) -> list[tuple[str, ...]]:
-    """Return a row per task: its verdict, what was seen of both policies, p-values, its name."""
+def task_table(compared: ComparisonFinding | ComparedTasks) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return header and rows, all tasks together first: what LeRobot's table calls it, and what was seen."""
+    overall = compared.overall if isinstance(compared, ComparedTasks) else compared
+    tasks = compared.tasks if isinstance(compared, ComparedTasks) else {}
+    what = ("failed", "fails (points)") if overall.binary else ("mean cost", "costs")
+    seen = [f"{name}: {what[0]}" for name in overall.names]
     rows = []
-    for task, each in finding.tasks.items():
-        seen = (each.mean_cost_a or 0.0, each.n_a), (each.mean_cost_b or 0.0, each.n_b)
-        cells = [f"{round(mean * n)}/{n}" if each.binary else f"{mean:.3f} ({n})" for mean, n in seen]
-        rows.append((each.verdict.name, *cells, upward(min(each.p_a_better, each.p_b_better)), task))
-    return rows
+    for task, each in {"overall": overall, **tasks}.items():
+        both = ((each.mean_cost_a or 0.0, each.n_a), (each.mean_cost_b or 0.0, each.n_b))
+        cells = [f"{round(mean * n)}/{n}" if each.binary else f"{mean:.3f} ({n})" for mean, n in both]
+        needed = "" if each.episodes_needed is None else f"about {each.episodes_needed:,}"
+        p_value = upward(min(each.p_a_better, each.p_b_better))
+        rows.append((each.call.name, *cells, _span(each), p_value, needed, task))
+    return ("call", *seen, f"{overall.names[1]} {what[1]}", "p-value", "more episodes", "task"), rows
 
 
 def ranking_headline(ranking: Ranking) -> str:
@@ -282,7 +277,7 @@ def render_comparison(
         *([page.bullets(warnings, "warning")] if warnings else []),
         page.heading("What was found"),
         page.rows(comparison_evidence(finding, names)),
-        *(page.table(task_header(each), task_rows(each)) for each in tasks),
+        *(page.table(*task_table(each)) for each in tasks),
         page.heading("What must be true, and what this does not say"),
         page.bullets(comparison_notes(finding)),
         page.heading("Provenance"),
