@@ -155,7 +155,7 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
-def written(lines: Sequence[Sequence[str]], kind: str) -> str:
+def written(lines: Sequence[Sequence[Any]], kind: str) -> str:
     """Return a table, header first, as markdown, latex or csv."""
     if kind == "csv":
         csv.writer(text := io.StringIO(), lineterminator="\n").writerows(lines)

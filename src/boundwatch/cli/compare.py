@@ -271,28 +271,28 @@ def _print_two(
     lines: bool,
 ) -> bool:
     """Print the verdict on two policies; return whether the second is worse."""
-    one, other = names = tuple(named)
-    a, b = both = tuple(named.values())
+    (one, a), (other, b) = named.items()
     overall = finding.overall if isinstance(finding, ComparedTasks) else finding
-    out.print_warnings(*both)
-    sources = [out.describe_source(each) for each in both]
+    out.print_warnings(a, b)
+    sources = [out.describe_source(each) for each in (a, b)]
     if report is not None:
-        said: Any = {"names": names, "sources": sources, "warnings": (*a.warnings, *b.warnings)}
+        said: Any = {"names": (one, other), "sources": sources, "warnings": (*a.warnings, *b.warnings)}
         files.write_text(report, words.render_comparison(finding, a.costs, b.costs, **said))
     if as_json and not lines:  # else every line was the finding
         read = {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
         out.print_json(finding.to_dict() | read)
     elif table is not None:
-        head, rows = words.task_table(finding)
-        print(written([(row[-1], *row[:-1]) for row in (head, *rows)], table))
+        head, body = words.task_table(finding)
+        print(written([(row[-1], *row[:-1]) for row in (head, *body)], table))
     elif not as_json:
-        typer.secho(words.comparison_headline(finding, (one, other)), bold=True)
-        print()
+        typer.secho(words.comparison_headline(finding, (one, other)) + "\n", bold=True)
         if isinstance(finding, ComparedTasks):
             out.print_table(*words.task_table(finding))
             print()
-        labeled = [(f"costs of {name}", source) for name, source in zip(named, sources, strict=True)]
-        out.print_rows([*words.comparison_evidence(overall, (one, other)), *labeled])
+        labels = (f"costs of {one}", f"costs of {other}")
+        out.print_rows(
+            [*words.comparison_evidence(overall, (one, other)), *zip(labels, sources, strict=True)]
+        )
         out.print_section("Note", words.comparison_notes(overall), bullet="- ")
     return not overall.no_worse if overall.margin else overall.verdict is ComparisonVerdict.A_BETTER
 

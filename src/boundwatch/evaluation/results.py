@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch._support.describing import written
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
@@ -151,10 +150,7 @@ class Results:
         """Return the overall table as LaTeX, Markdown and CSV."""
         heads, rows = self.overall
         lines = [(line[-1], *line[:3]) for line in [heads, *rows]]
-        latex = [" & ".join(cells).replace("%", r"\%").replace("_", r"\_") + r" \\" for cells in lines]
-        marked = ["| " + " | ".join(cells) + " |" for cells in lines]
-        marked.insert(1, "|---" * len(lines[0]) + "|")
-        return {"LaTeX": "\n".join(latex), "Markdown": "\n".join(marked), "CSV": _csv(lines)}
+        return {kind: written(lines, kind.lower()) for kind in ("LaTeX", "Markdown", "CSV")}
 
     @property
     def flags(self) -> str:
@@ -173,7 +169,7 @@ class Results:
             about = (trial.number, trial.round, trial.task, trial.scene, name, trial.policy)
             said = (outcome.left, outcome.said.get("note", ""), counted)
             lines.append((*about, outcome.station, outcome.time, value, *said))
-        return _csv(lines)
+        return written(lines, "csv") + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -181,9 +177,3 @@ class Results:
         policies = [dict(zip(heads, row, strict=True)) for row in rows]
         finding = None if self.finding is None else self.finding.to_dict()
         return {"answer": self.answer, "policies": policies, "finding": finding}
-
-
-def _csv(lines: list[tuple[Any, ...]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue()

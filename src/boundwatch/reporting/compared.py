@@ -112,7 +112,9 @@ def _guarantee(finding: ComparisonFinding, names: Names) -> str:
     anytime = finding.method == "anytime"
     ever, always, where = ("ever ", " at all times", "") if anytime else ("", "", "")
     if finding.tasks > 1:
-        where = " on any task" if _is_of_some_task(finding) else " in the mean over the tasks"
+        where = (
+            " on any task" if _is_of_some_task(finding) else f" in the mean over the {finding.tasks} tasks"
+        )
     return (
         f"if {names[0]} is not better{where}, A_BETTER is {ever}declared with probability at most "
         f"{finding.alpha:g}; likewise for {names[1]}. Each limit on the difference holds{always} with "
