@@ -348,3 +348,16 @@ def test_an_episode_must_not_be_abandoned(count):
 def test_watch_refuses_detectors_that_look_once():
     with pytest.raises(InvalidSetting, match="detector = HypothesisTest may not be read after every episode"):
         bw.gym.watch(Coin(), bw.HypothesisTest(CERTIFICATE), cost="is_success")
+
+
+def test_a_model_that_samples_is_asked_not_to():
+    """Sampled actions of the same weights cost another amount: what is deployed is what must be certified."""
+    from stable_baselines3 import PPO
+
+    env = gymnasium.make("CartPole-v1")
+    model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, seed=3, device="cpu")
+    found = bw.gym.rollout(env, model.predict, 5, cost=(0, 500))
+    greedy = lambda observation: model.predict(observation, deterministic=True)[0]  # noqa: E731
+    assert found.tolist() == bw.gym.rollout(env, greedy, 5, cost=(0, 500)).tolist()
+    sampled = lambda observation: model.predict(observation)[0]  # noqa: E731
+    assert found.tolist() != bw.gym.rollout(env, sampled, 5, cost=(0, 500)).tolist()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from types import MethodType
 from typing import Any, TypeGuard
 
 import gymnasium
@@ -46,7 +49,9 @@ def rollout(
         cannot be seeded apart gets the seed of the first episode of each batch.
     policy
         Takes an observation and returns an action; with a vector environment, batches of them. If it has a
-        method ``reset()``, that is called whenever episodes begin, all of them anew.
+        method ``reset()``, that is called whenever episodes begin, all of them anew. ``model.predict`` of
+        Stable-Baselines3 samples its actions unless asked otherwise; here it is called with
+        ``deterministic=True``, as that library's own evaluation does. To sample, give a function.
     n
         Number of episodes, fixed in advance; leave it out with `seeds`.
     cost
@@ -73,6 +78,8 @@ def rollout(
     price = cost_function(cost)
     chosen = _drawn(n, seed) if seeds is None else _given(seeds, n)
     restart = getattr(policy, "reset", lambda: None)
+    if isinstance(policy, MethodType) and "deterministic" in inspect.signature(policy).parameters:
+        policy = partial(policy, deterministic=True)
     if isinstance(env, VectorEnv):
         run = _run_batches(env, policy, restart, chosen)
     else:
