@@ -16,6 +16,7 @@ from benchmarks import (
     fixed_sample,
     grasping,
     joint,
+    kill_evaluation,
     kill_page,
     kill_server,
     kill_training,
@@ -76,6 +77,7 @@ BENCHMARKS = {
     "kill_training": kill_training,
     "kill_server": kill_server,
     "kill_page": kill_page,
+    "kill_evaluation": kill_evaluation,
 }
 RESULTS = Path(__file__).with_name("results.json")
 

@@ -4,6 +4,7 @@ import html
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,7 +196,7 @@ def play(path, better="dp"):
 def test_show_names_no_side_unless_asked(begun):
     run(begun, keys="ynnynyynny")
     said = evaluate("show", begun)
-    assert "go on after 2 rounds, at most 20; 10 trials" in said
+    assert "go on after 2 rounds, 10 trials" in said
     told = json.loads(evaluate("show", begun, "--json"))
     assert told["state"] == "go on"
     assert not set(told) & {"answer", "policies", "finding"}
@@ -371,3 +372,9 @@ def test_a_certificate_of_something_else_is_refused(tmp_path):
     bw.Certificate.from_held_out(costs).save(tmp_path / "lab.json")
     with pytest.raises(Refusal, match=r"reward\)/10.* and the protocol measures a score"):
         Evaluation.start(None, Protocol(**pair, measure="score", score_range=(0, 5)))
+
+
+def test_the_example_is_the_one_in_the_tutorial():
+    root = Path(__file__).parents[2]
+    example = (root / "examples" / "two_policies.py").read_text()
+    assert example in (root / "docs" / "tutorials" / "evaluate.md").read_text()

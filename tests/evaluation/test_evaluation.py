@@ -1,10 +1,6 @@
 """Trials are handed out as the schedule says, and each outcome counts once, whatever dies."""
 
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from collections import Counter
 from itertools import pairwise
 
@@ -247,46 +243,6 @@ def test_two_connections_see_each_other(tmp_path):
     two.record(trial, success=True)
     assert one.next().number == 2
     assert one.status == two.status
-
-
-CHILD = """
-import sys
-from boundwatch import Evaluation
-with Evaluation.open(sys.argv[1]) as ev:
-    while (trial := ev.next(sys.argv[2])) is not None:
-        print("got", trial.number, flush=True)
-        ev.record(trial, success=trial.number % 3 > 0)
-        print("kept", trial.number, flush=True)
-"""
-
-
-@pytest.mark.parametrize("kills", [4, pytest.param(200, marks=pytest.mark.slow)])
-def test_nothing_acknowledged_is_lost_by_kills(kills, tmp_path):
-    path = tmp_path / "e.db"
-    Evaluation.start(path, protocol(most_rounds=100_000, tasks=["x", "y"])).close()
-    rng, kept = np.random.default_rng(5), {}
-    for _ in range(kills):
-        found = [
-            subprocess.Popen([sys.executable, "-c", CHILD, path, name], stdout=subprocess.PIPE, text=True)
-            for name in ("1", "2")
-        ]
-        for child in found:
-            child.stdout.readline()
-        time.sleep(rng.uniform(0, 0.15))
-        for child in found:
-            child.send_signal(signal.SIGKILL)
-            for line in child.communicate()[0].splitlines():
-                kind, number = line.split()
-                if kind == "kept":
-                    kept[int(number)] = kept.get(int(number), 0) + 1
-        with Evaluation.open(path) as ev, Evaluation.open(path) as again:
-            ev.verify()
-            there = Counter(trial.number for trial, *_ in ev.replay().recorded)
-            assert kept.keys() <= there.keys()
-            assert set(there.values()) <= {1}
-            assert ev.next("1") == again.next("1")
-    assert kept
-    assert set(kept.values()) == {1}
 
 
 def test_a_disk_that_refuses_is_said_and_nothing_is_half_kept(tmp_path):

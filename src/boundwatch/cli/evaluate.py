@@ -287,7 +287,7 @@ def show(evaluation: Path, *, unblind: bool = False, as_json: bool = False) -> N
         if as_json:
             out.print_json(opened.status | ({} if found is None else found.to_dict()))
             return
-        print(f"{opened}, at most {opened.protocol.most_rounds}; {opened.status['trials']} trials")
+        print(f"{opened}, {opened.status['trials']} trials")
         if found is not None:
             typer.secho(found.answer, bold=True)
             out.print_table(*found.overall)
