@@ -21,6 +21,7 @@ from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.reporting.compared import comparison_evidence
 
+_RERUN = "running again with new episodes is another chance to pass; fix how often, and divide alpha by it"
 _MOST_TRIED = 1000  # episodes; up to here, exact p-values take a fraction of a second
 _INVALID: list[Any] = [1.5, -0.1, float("nan"), float("inf"), "0.3", None]
 
@@ -143,7 +144,7 @@ def assert_no_worse(
 
     **Guarantee**: if the expected cost exceeds the certified one by more than the margin, this passes with
     probability at most `alpha` + the certificate's `delta_lower`. **Assumes**: i.i.d. episodes whose number
-    was fixed in advance.
+    was fixed in advance. Every rerun with new ones is another chance to pass: divide `alpha` by their number.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ def assert_no_worse(
     finding = HypothesisTest(certificate, alpha_benign=alpha, margin=margin, tail=tail).decide(costs)
     if not finding.no_worse:
         lines = dict(wording.evidence(certificate, finding))
-        raise _failure(lines.pop("margin"), lines)
+        raise _failure(lines.pop("margin"), lines | {"note": _RERUN})
     return finding
 
 

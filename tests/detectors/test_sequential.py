@@ -341,3 +341,14 @@ def test_how_many_streams_share_the_delta_is_kept_and_checked():
             bw.SequentialTest(BINARY, sharing=wrong)
         with pytest.raises(SchemaMismatch, match="sharing"):
             bw.SequentialTest.from_state_dict(state | {"settings": {"sharing": wrong}})
+
+
+def test_bounded_evidence_never_looks_stronger_than_its_verdict():
+    """E-values of bounded costs are weighed at some episodes only, and until then are below the threshold."""
+    for seed in (4, 5):  # with the second, the threshold is crossed between two looks, at episode 25
+        rng = np.random.default_rng(seed)
+        test = bw.SequentialTest(bw.Certificate.from_held_out(rng.beta(2, 8, 1000), binary=False))
+        for cost in rng.beta(2.5, 8, 60):
+            found = test.update(cost)
+            assert (found.e_adverse >= test.thresholds[0]) <= (found.verdict == "adverse")
+            assert (found.p_adverse <= found.false_positive_rate) == (found.verdict == "adverse")

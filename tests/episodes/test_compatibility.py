@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 import boundwatch as bw
 from boundwatch.certificates.record import MOST_POINTS
-from boundwatch.episodes.compatibility import Likeness, is_time_to_look, measured_otherwise
+from boundwatch.episodes.compatibility import (
+    Likeness,
+    by_chance,
+    compared,
+    is_time_to_look,
+    measured_otherwise,
+)
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
@@ -218,3 +224,20 @@ def test_what_is_true_of_all_robots_is_said_once():
     found = new.against(certificate)
     assert len(found.warnings) == 1  # measured otherwise
     assert len(found.notes) == 1  # begins like the certificate's
+
+
+def test_of_many_honest_robots_hardly_a_file_is_refused():
+    """Five of ten failed: another robot repeats that order in 1 of 1,024 files, one of 1,000 robots often."""
+    own = np.repeat([0.0, 1.0], 5)
+    assert not by_chance(own)
+    assert by_chance(own, among=2)
+    certificate = bw.Certificate.from_held_out(own, binary=True)
+    for robots, refused in ((1, True), (1000, False)):
+        costs = np.tile(own, robots)
+        names = [f"robot {number}" for number in range(robots) for _ in own]
+        episodes = Episodes(costs, binary=True, keys={"by": names}, design=Design(by="robot"))
+        if refused:
+            with pytest.raises(ProvenanceMismatch, match="made from"):
+                compared(episodes, certificate)
+        else:
+            assert "possibly by chance" in " ".join(compared(episodes, certificate).warnings)

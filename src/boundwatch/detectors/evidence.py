@@ -309,6 +309,11 @@ class JointCosts(_JointEvidence):
         super().restore(state, streams)
         self._wealth.rescale(self.rows, slice(streams))
 
+    def log_e_values(self, side: int, rows: Row) -> Array:
+        """Return the log e-values, below the threshold until a look has found it reached; looks are rare."""
+        logs, below = super().log_e_values(side, rows), self.sides[side].target - 1e-9
+        return np.where(rows["reached"][:, side], logs, np.minimum(logs, below))
+
     def p_value(self, side: int, row: Row, log: float) -> float:
         """Return 1 over the e-value, or the level once it was reached."""
         return cost_p_value(log, self.levels[side], reached=bool(row["reached"][side]))

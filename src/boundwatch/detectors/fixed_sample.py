@@ -249,8 +249,9 @@ class FixedSampleDetector(ABC):
         Parameters
         ----------
         costs
-            The costs of n new episodes, of the kind that was certified. n must not depend on the costs. What
-            is suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
+            The costs of n new episodes, of the kind that was certified. n must depend neither on them nor,
+            where they are judged jointly, on the certificate's. What is suspicious about `Episodes` is said
+            as a Python warning; the certificate's own are refused.
         """
         self._refuse_tasks()
         many = self._judge(new_costs(costs, self.certificate)[None])

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from boundwatch.episodes.episodes import Episodes
 
 OWN = "are the costs that the certificate was made from"
-_NEW = "give new episodes"
 _RARE = math.log(0.001)
 _FEWEST_KEPT = 20
 
@@ -64,11 +63,14 @@ def compared(
     for task, certificate in judges.items():
         costs, is_part = tasks.get(task, episodes.costs), bool(task) and "" in judges
         whose = ": ".join(filter(None, [episodes.source, task]))
-        doubts = {doubt.kind: doubt for doubt in Likeness(certificate, episodes.measure).take(costs)}
+        likeness = Likeness(certificate, episodes.measure)
+        likeness.among = len(judges)
+        doubts = {doubt.kind: doubt for doubt in likeness.take(costs)}
         own = doubts.pop("own", None) or doubts.pop("chance", None)
         if own is not None and not (is_part and own.constant):  # in a good fleet that is true of every robot
             if own.kind == "own" and not allow_own:
-                remedy = f"give only the {costs.size - own.n} after them" if own.n < costs.size else _NEW
+                rest = costs.size - own.n
+                remedy = f"give only the {rest} after them" if rest else "give new episodes"
                 raise ProvenanceMismatch(own.problem, where=Place(whose) if whose else None, remedy=remedy)
             usual = own.kind == "chance" and own.constant and own.n < costs.size
             (notes if usual else warnings).append(f"{whose}: {own}" if whose else own.problem)
@@ -92,15 +94,15 @@ def _refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate])
             raise InvalidSetting(problem, where=where, value=task, remedy=remedy)
 
 
-def by_chance(costs: NDArray[np.float64]) -> bool:
-    """Return whether other episodes may well have the same costs in the same order.
+def by_chance(costs: NDArray[np.float64], among: int = 1) -> bool:
+    """Return whether other episodes, of one among so many streams, may well have the same costs in order.
 
     Independent episodes repeat a sequence with the product of its costs' probabilities. No distribution makes
     that larger than the one with the sequence's own frequencies. So what is not called chance comes by chance
-    at most once in 1,000 times, whatever the costs are: five different ones suffice.
+    at most once in 1,000 times, whatever the costs are: five different ones suffice for one stream.
     """
     counts = np.unique(costs, return_counts=True)[1]
-    return bool(xlogy(counts, counts / costs.size).sum() > _RARE)
+    return bool(xlogy(counts, counts / costs.size).sum() > _RARE - math.log(among))
 
 
 class Likeness:
@@ -112,6 +114,8 @@ class Likeness:
     certificate's own, in its order, is said at the last of them. As many costs are kept as were certified, or
     2.5 times as many as there are values in the certificate's record (see `_shared`); then all is said.
     """
+
+    among = 1  # streams that are looked at together: each may seem doubtful by chance
 
     def __init__(
         self, certificate: Certificate, measure: Measure, state: Mapping[str, Any] | None = None
@@ -158,7 +162,7 @@ class Likeness:
         if costs_digest(first) != self._certificate.provenance.costs_sha256:
             return None
         whole, constant = first.size == n, bool(first.min() == first.max())
-        if not by_chance(first):
+        if not by_chance(first, self.among):
             which = "these" if whole else f"the first {first.size} of {n}"
             return Doubt("own", f"{which} {OWN}, which cannot judge them", first.size, constant)
         problem = (
