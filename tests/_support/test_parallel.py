@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from boundwatch._support import parallel
 from boundwatch._support.parallel import in_parallel
 from boundwatch.errors import InvalidSetting, MissingExtra
 
@@ -83,3 +84,14 @@ def test_a_worker_that_is_replaced_does_not_keep_the_others_waiting():
         finally:
             ours.kill()
             control.kill()
+
+
+def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
+    monkeypatch.setattr(parallel, "LINE_EVERY", 0.0)
+    with parallel.progress_bar("flying") as progress:
+        task = progress.add_task("", total=3, note="")
+        progress.update(task, advance=1, note="the second drone")
+    assert capsys.readouterr().err == "flying: 1 of 3, 0.0 minutes the second drone\n"
+    with parallel.progress_bar(None) as progress:
+        progress.update(progress.add_task("", total=3, note=""), advance=1)
+    assert capsys.readouterr().err == ""

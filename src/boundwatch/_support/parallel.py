@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +11,7 @@ from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from boundwatch._support.validation import check_choice
 from boundwatch.errors import InvalidSetting, MissingExtra
@@ -20,6 +22,7 @@ if TYPE_CHECKING:  # joblib is imported where it is used: command lines need the
 Backend = Literal["loky", "ray"]
 """Processes on this machine, or a Ray cluster."""
 Result = TypeVar("Result")
+LINE_EVERY = 30.0  # seconds, in a log
 _ROUNDS = 20  # a progress bar moves about this many times
 _SHARES = 4  # for each process in a round: some calls take longer than others
 
@@ -49,7 +52,7 @@ def in_parallel(
     with progress_bar(label) as progress, workers(jobs, backend=backend) as pool:
         task = progress.add_task("", total=len(arguments), note="")
         # A round at a time where somebody watches: not every backend hands results out one by one.
-        for part in _split(arguments, 1 if progress.disable else _ROUNDS):
+        for part in _split(arguments, 1 if progress.disable and not progress.said else _ROUNDS):
             for share in pool(delayed(_share)(function, calls) for calls in _split(part, _SHARES * jobs)):
                 results += share
             progress.update(task, completed=len(results))
@@ -97,17 +100,34 @@ def _connect_ray() -> None:
     register_ray()  # type: ignore[no-untyped-call]  # ray has no types here
 
 
-def progress_bar(description: str | None) -> Progress:
-    """Return a progress bar on stderr, silent without a description or when stderr is not a terminal.
+class _Reported(Progress):
+    """A progress bar or, where nobody can see one, a line every half minute."""
 
-    It is silent in a worker process, too: whoever started that has a bar of its own. Its tasks have a field
-    ``note``, shown behind the bar.
+    said = ""  # the work that lines are about; none are printed without
+    _spoken: float | None = None
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        """Go on, and say so in a log."""
+        super().update(task_id, **changes)
+        now = time.monotonic()
+        self._spoken = now if self._spoken is None else self._spoken
+        if self.said and now - self._spoken >= LINE_EVERY:
+            self._spoken, task = now, self.tasks[-1]
+            total = "" if task.total is None else f" of {task.total:g}"
+            minutes = f"{(task.elapsed or 0) / 60:.1f} minutes"
+            said = f"{self.said}: {task.completed:g}{total}, {minutes} {task.fields['note']}"
+            sys.stderr.write(f"{said.rstrip()}\n")
+
+
+def progress_bar(description: str | None) -> _Reported:
+    """Return a progress bar on stderr; where that is not a terminal, a line every half minute.
+
+    It is silent without a description and in a worker process: whoever started that has a bar of its own.
+    Its tasks have a field ``note``, shown behind the bar.
     """
-    console = Console(stderr=True)
+    console, silent = Console(stderr=True), description is None or parent_process() is not None
     columns = (TextColumn(description or ""), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(
-        *columns,
-        TextColumn("{task.fields[note]}"),
-        console=console,
-        disable=description is None or parent_process() is not None or not console.is_terminal,
-    )
+    note = TextColumn("{task.fields[note]}")
+    bar = _Reported(*columns, note, console=console, disable=silent or not console.is_terminal)
+    bar.said = "" if silent or console.is_terminal else str(description)
+    return bar
