@@ -30,7 +30,7 @@ def one_line(subject: object, fields: Mapping[str, Any]) -> str:
 
 def arguments(subject: object) -> dict[str, Any]:
     """Return what an object was made with, for one that keeps its arguments under their names."""
-    names = list(inspect.signature(type(subject)).parameters)
+    names = list(inspect.signature(type(subject).__init__).parameters)
     return {name: getattr(subject, name) for name in names if hasattr(subject, name)}
 
 

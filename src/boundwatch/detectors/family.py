@@ -226,7 +226,7 @@ class FamilyTest:
             fields["task"]: TaskFinding(
                 **{name: value for name, value in fields.items() if not name.endswith("_margin")},
                 **totals,
-                verdict=_verdict(adverse[row] <= levels[0], benign[row] <= levels[1]),
+                verdict=verdict_of(adverse[row] <= levels[0], benign[row] <= levels[1]),
                 adjusted_adverse=adverse[row],
                 adjusted_benign=benign[row],
                 detector=self.name,
@@ -343,7 +343,8 @@ class FamilyTest:
             return e_bh(np.log([fields[f"e_{side}"] for fields in raw]))
 
 
-def _verdict(adverse: bool, benign: bool) -> Verdict:
+def verdict_of(adverse: bool, benign: bool) -> Verdict:
+    """Return the verdict, given what each side found."""
     return Verdict.ADVERSE if adverse else Verdict.BENIGN if benign else Verdict.WITHIN
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -39,6 +39,9 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
     begins late is `ChangeDetector`'s task: here, the evidence against a shift that was gathered before must
     first be used up.
 
+    A certificate of the mean over tasks is watched in rounds, in which each task is run once: see
+    `boundwatch.detectors.rounds`. Say the task of each cost: ``update(cost, task)``.
+
     Parameters
     ----------
     certificate
@@ -62,6 +65,14 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
     ('adverse', 4, 149, 0.09)
     """
 
+    def __new__(cls, certificate: Certificate | None = None, **_: Any) -> Self:
+        """Return the test in rounds, if the certificate is of the mean over tasks."""
+        if cls is SequentialTest and isinstance(certificate, Certificate) and certificate.strata:
+            from boundwatch.detectors.rounds import RoundsTest
+
+            return super().__new__(RoundsTest)  # type: ignore[return-value]  # which is a SequentialTest
+        return super().__new__(cls)
+
     def __init__(
         self,
         certificate: Certificate,
@@ -76,6 +87,12 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
         if isinstance(sharing, bool) or not isinstance(sharing, int) or sharing < 1:
             raise InvalidSetting("is not a whole number of at least 1", name="sharing", value=sharing)
         self.sharing = sharing
+        self._prepare()
+        self.reset()
+
+    def _prepare(self) -> None:
+        """Make what weighs costs."""
+        certificate, sharing = self.certificate, self.sharing
         self.bets = Bets.for_costs(binary=certificate.binary)
         alphas = self.alpha_adverse, self.alpha_benign
         self._evidence = evidence_for(certificate, alphas, self.margin, sharing)
@@ -90,12 +107,26 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
             "binary": certificate.binary,
             "margin": self.margin,
         }
-        self.reset()
 
     @property
     def thresholds(self) -> tuple[float, float] | None:
         """The e-values at which ADVERSE and BENIGN are declared; None if counts alarm at an exact line."""
         return self._evidence.thresholds
+
+    def update(self, cost: float, stratum: str | None = None) -> EvidenceFinding:
+        """Count one more episode and return the finding.
+
+        Parameters
+        ----------
+        cost
+            Its cost, of the certified kind. A cost that is not raises `InvalidCost` and is not counted.
+        stratum
+            Its task, if the mean over several is certified.
+        """
+        if stratum is not None:
+            problem = "goes with a certificate of the mean over tasks"
+            raise InvalidSetting(problem, name="stratum", value=stratum, remedy="leave it out")
+        return super().update(cost)
 
     def peek(self, partial_cost: float) -> EvidenceFinding:
         """Return what would be found if the running episode ended now; count nothing.

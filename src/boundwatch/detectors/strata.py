@@ -17,21 +17,20 @@ from numpy.typing import NDArray
 
 from boundwatch._support.schema import FrozenMapping
 from boundwatch.bounds import betting_p_value
-from boundwatch.bounds.multiple import OVERALL_SHARE, with_overall
+from boundwatch.bounds.multiple import OVERALL_SHARE, holm, with_overall
 from boundwatch.bounds.strata import stratified_p_value, weighted_lower, weighted_p_value
 from boundwatch.certificates import limits
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.record import CostRecord, refuse_other_tasks
-from boundwatch.detectors.base import Finding, TailName, Verdict
-from boundwatch.detectors.family import FamilyTest
+from boundwatch.detectors.base import Finding, TailName
+from boundwatch.detectors.family import FamilyTest, TaskFinding, verdict_of
 from boundwatch.detectors.joint import reference_of
 from boundwatch.episodes.episodes import Episodes, compatible
 from boundwatch.errors import Argument, InvalidSetting
 
 Array = NDArray[np.float64]
 Pair = tuple[float, float]
-NAME = "hypothesis-test"
 _ALONE: dict[str, limits.Method] = {"rounds": "anytime"}
 """How the limits of a task by itself follow, where not in the usual way."""
 
@@ -53,56 +52,166 @@ def decide_strata(
     if tail not in (None, "joint"):
         problem = "does not go with the mean over tasks, which are judged jointly"
         raise InvalidSetting(problem, name="tail", value=tail, remedy="leave it out")
-    new = _by_task(certificate, costs)
-    family = by_task(certificate)
-    deltas = certificate.delta_upper, certificate.delta_lower
-    joint = all(reference_of(each) is not None for each in family.values())
-    joint = joint and max(alpha + delta for alpha, delta in zip(alphas, deltas, strict=True)) < 1
-    rest = 1 - OVERALL_SHARE
-    test = FamilyTest(family, alpha_adverse=rest * alphas[0], alpha_benign=rest * alphas[1], margin=margin)
-    found = test.decide(new)
-    # Jointly, the deltas are spent on evidence; else the limits of the mean and those of the tasks may fail.
-    totals = tuple(
-        alpha + delta * (1 if joint else 1 + rest) for alpha, delta in zip(alphas, deltas, strict=True)
-    )
-    levels = tuple(alpha + (delta if joint else 0.0) for alpha, delta in zip(alphas, deltas, strict=True))
-    weighed = _Together(certificate, new, joint=joint)
-    p_adverse, tasks_adverse = with_overall(
-        weighed.p_value(0), [each.p_adverse for each in found.tasks.values()]
-    )
-    benign = min(weighed.p_value(1) / OVERALL_SHARE, 1.0)
-    rates: dict[str, Any] = dict(zip(("false_positive_rate", "false_negative_rate"), totals, strict=True))
-    tasks = {}
-    for (name, each), adverse in zip(found.tasks.items(), tasks_adverse.tolist(), strict=True):
-        verdict = Verdict.BENIGN if each.verdict is Verdict.BENIGN else Verdict.WITHIN
-        verdict = Verdict.ADVERSE if adverse <= levels[0] else verdict
-        adjusted = {"adjusted_adverse": adverse, "adjusted_benign": min(each.adjusted_benign / rest, 1.0)}
-        tasks[name] = dataclasses.replace(each, verdict=verdict, **adjusted, **rates)
-    shares = levels[0] * OVERALL_SHARE, levels[1] * OVERALL_SHARE
-    called = (
-        Verdict.ADVERSE
-        if p_adverse <= levels[0]
-        else Verdict.BENIGN
-        if benign <= levels[1]
-        else Verdict.WITHIN
-    )
-    return Finding(
-        verdict=called,
-        n=sum(each.size for each in new.values()),
-        mean_cost=float(sum(each.weight * new[each.name].mean() for each in certificate.strata)),
-        p_adverse=weighed.p_value(0),
-        p_benign=weighed.p_value(1),
-        shift_lower=weighed.shift_lower(shares[0]),
-        shift_upper=weighed.shift_upper(shares[1]),
-        **rates,
-        detector=NAME,
-        tail="joint" if joint else "betting",
-        binary=certificate.binary,
-        shares_of=certificate.shares_of,
-        margin=margin,
-        no_worse=None if margin is None else weighed.p_margin(margin) <= shares[1],
-        tasks=FrozenMapping(tasks),
-    )
+    new, test = _by_task(certificate, costs), StrataTest(certificate, alphas, margin)
+    seen = {name: (each.size, float(each.mean())) for name, each in new.items()}
+    return test.finding(test.weigh(new), seen, "hypothesis-test")
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What costs show, in a column of all tasks together and one of each.
+
+    `p` are p-values of "did not get worse", "got worse" and "got worse by more than the margin"; `lower` and
+    `upper` are limits on the shift.
+    """
+
+    p: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def nothing(cls, tasks: int) -> Weighed:
+        """Return what no costs show."""
+        return cls(np.ones((3, 1 + tasks)), np.full(1 + tasks, -1.0), np.ones(1 + tasks))
+
+    def with_look(self, look: Weighed, share: float) -> Weighed:
+        """Return what is known after one more look, at which a share of all levels is spent."""
+        p = np.minimum(self.p, look.p / share)
+        return Weighed(p, np.maximum(self.lower, look.lower), np.minimum(self.upper, look.upper))
+
+
+@dataclass(frozen=True)
+class StrataTest:
+    """The test of all tasks together and of each, at levels of both sides: weighs costs, and says verdicts.
+
+    Jointly with the lab's trials, the deltas are spent on evidence, and streams that share a certificate each
+    get a part; else the limits of the mean and those of the tasks may fail.
+    """
+
+    certificate: Certificate
+    alphas: Pair
+    margin: float | None
+    sharing: int = 1
+
+    @cached_property
+    def joint(self) -> bool:
+        """Whether all tasks together are judged jointly with the lab's trials."""
+        return all(self._kept) and max(alpha + delta for alpha, delta in self._spent) < 1
+
+    @cached_property
+    def levels(self) -> Pair:
+        """What is spent on all tasks together and on each."""
+        adverse, benign = (alpha + (delta if self.joint else 0.0) for alpha, delta in self._spent)
+        return adverse, benign
+
+    @cached_property
+    def totals(self) -> dict[str, float]:
+        """The error rates that are promised."""
+        more = 1.0 if self.joint else (2 - OVERALL_SHARE) / self._part(1.0)
+        adverse, benign = (min(alpha + delta * more, 1.0) for alpha, delta in self._spent)
+        return {"false_positive_rate": adverse, "false_negative_rate": benign}
+
+    def weigh(self, new: Mapping[str, Array], share: float = 1.0) -> Weighed:
+        """Weigh the new costs of each task; limits get that share of the levels."""
+        test = self._of_each(share)
+        raw, all_ = test._evidence(test.family, new), _Together(self.certificate, new, joint=self.joint)
+        sides = ["adverse", "benign", "margin"][: 2 if self.margin is None else 3]
+        p = np.ones((3, 1 + len(raw)))
+        p[: len(sides), 1:] = [[each[f"p_{side}"] for each in raw] for side in sides]
+        p[:2, 0] = all_.p_value(0), all_.p_value(1)
+        if self.margin is not None:
+            p[2, 0] = all_.p_margin(self.margin)
+        shares = [level * OVERALL_SHARE * share for level in self.levels]
+        lower = [all_.shift_lower(shares[0]), *(each["shift_lower"] for each in raw)]
+        upper = [all_.shift_upper(shares[1]), *(each["shift_upper"] for each in raw)]
+        return Weighed(p, np.array(lower), np.array(upper))
+
+    def finding(
+        self,
+        weighed: Weighed,
+        seen: Mapping[str, tuple[int, float]],
+        detector: str,
+        alarms: Mapping[str, int] | None = None,
+    ) -> Finding:
+        """Return the verdicts on all tasks and, in its `tasks`, on each, of which number and mean were seen.
+
+        Alarms say when a verdict was reached, that on all tasks by the name of "".
+        """
+        certificate, (p, when) = self.certificate, (weighed.p, alarms or {})
+        overall, adverse = with_overall(float(p[0, 0]), p[0, 1:])
+        rest, (tails, task_levels) = 1 - OVERALL_SHARE, self._each
+        benign, shown = holm(p[1, 1:]), holm(p[2, 1:]) <= task_levels[1]
+        same: dict[str, Any] = {"binary": certificate.binary, "margin": self.margin, **self.totals}
+        tasks = {}
+        for place, (name, (n, mean)) in enumerate(seen.items()):
+            called = adverse[place] <= self.levels[0], benign[place] <= task_levels[1]
+            tasks[name] = TaskFinding(
+                verdict=verdict_of(*called),
+                n=n,
+                mean_cost=mean,
+                **_column(weighed, 1 + place),
+                **same,
+                detector="family-test",
+                tail=tails[name],
+                no_worse=None if self.margin is None else bool(shown[place]),
+                first_alarm=when.get(name),
+                task=name,
+                adjusted_adverse=float(adverse[place]),
+                adjusted_benign=min(float(benign[place]) / rest, 1.0),
+            )
+        shares = self.levels[1] * OVERALL_SHARE
+        return Finding(
+            verdict=verdict_of(overall <= self.levels[0], p[1, 0] <= shares),
+            n=sum(each.n for each in tasks.values()),
+            mean_cost=self.mean_of(tasks),
+            **_column(weighed, 0),
+            **same,
+            detector=detector,
+            tail="joint" if self.joint else "betting",
+            shares_of=certificate.shares_of,
+            no_worse=None if self.margin is None else bool(p[2, 0] <= shares),
+            first_alarm=when.get(""),
+            tasks=FrozenMapping(tasks),
+        )
+
+    def mean_of(self, tasks: Mapping[str, Finding]) -> float:
+        """Return the weighted mean over the tasks that have costs."""
+        weights = {each.name: each.weight for each in self.certificate.strata if tasks[each.name].n}
+        total = sum(weight * tasks[name].mean_cost for name, weight in weights.items())
+        return total / sum(weights.values()) if weights else 0.0
+
+    @cached_property
+    def _kept(self) -> list[bool]:
+        """Whether the lab's trials of each task can be judged jointly with new ones."""
+        return [reference_of(each) is not None for each in by_task(self.certificate).values()]
+
+    @cached_property
+    def _spent(self) -> list[Pair]:
+        """Alpha and delta of both sides."""
+        deltas, parts = (self.certificate.delta_upper, self.certificate.delta_lower), self._part(1.0)
+        return [(alpha, delta * parts) for alpha, delta in zip(self.alphas, deltas, strict=True)]
+
+    def _part(self, share: float) -> float:
+        """Return what may be spent of delta; limits fail once, however many looks and streams there are."""
+        return share / self.sharing if any(self._kept) else 1.0
+
+    @cached_property
+    def _each(self) -> tuple[dict[str, TailName], Pair]:
+        """How each task is weighed, and what may be spent on all of them."""
+        test = self._of_each(1.0)
+        return test._tails(test.family)
+
+    def _of_each(self, share: float) -> FamilyTest:
+        """Return the test of the tasks, at what they may spend of a share of the levels."""
+        family = by_task(self.certificate, self._part(share))
+        adverse, benign = ((1 - OVERALL_SHARE) * share * alpha for alpha in self.alphas)
+        return FamilyTest(family, alpha_adverse=adverse, alpha_benign=benign, margin=self.margin)
+
+
+def _column(weighed: Weighed, place: int) -> dict[str, Any]:
+    p_adverse, p_benign, _ = np.minimum(weighed.p[:, place], 1.0).tolist()
+    limits_ = {"shift_lower": float(weighed.lower[place]), "shift_upper": float(weighed.upper[place])}
+    return {"p_adverse": p_adverse, "p_benign": p_benign, **limits_}
 
 
 def _by_task(certificate: Certificate, costs: Any) -> dict[str, Array]:
@@ -122,9 +231,9 @@ def _by_task(certificate: Certificate, costs: Any) -> dict[str, Array]:
     return {name: values[names == name] for name in meant}
 
 
-def by_task(certificate: Certificate) -> CertificateFamily:
-    """Return the certificate of each task by itself, at what the tasks may spend of its deltas."""
-    share = (1 - OVERALL_SHARE) / len(certificate.strata)
+def by_task(certificate: Certificate, part: float = 1.0) -> CertificateFamily:
+    """Return the certificate of each task by itself, at what tasks may spend of a part of its deltas."""
+    share = part * (1 - OVERALL_SHARE) / len(certificate.strata)
     deltas = {name: getattr(certificate, name) * share for name in ("delta", "delta_upper", "delta_lower")}
     usual: limits.Method = "exact" if certificate.binary else "betting"
     made = {}

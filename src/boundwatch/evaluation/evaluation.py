@@ -71,6 +71,9 @@ class Evaluation:
                 what = "successes" if loaded.binary else other or "costs"
                 problem = f"is of {what}, and the protocol measures a {protocol.measure} ({own})"
                 raise InvalidSetting(problem, where=Place(protocol.certificate), remedy="measure the same")
+            if loaded.strata:
+                problem, remedy = "is of the mean over tasks", "watch their trials, or certify one task"
+                raise InvalidSetting(problem, where=Place(protocol.certificate), remedy=remedy)
             content = loaded.to_dict()
         secret = new_secret(protocol)
         others = [] if path is None else _started_before(Path(path), protocol)

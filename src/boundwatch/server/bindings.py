@@ -46,6 +46,10 @@ class Binding(NamedTuple):
 def upload(connection: Connection, sent: Upload, *, by: str) -> RowMapping:
     """Keep a certificate as the next version of its name, verified; the same one again changes nothing."""
     certificate = Certificate.from_dict(sent.certificate)
+    if certificate.strata:
+        problem = "is of the mean over tasks, which is watched in rounds and not by a monitor"
+        remedy = "certify each task by itself, or watch the stream on the command line"
+        raise InvalidSetting(problem, name="certificate", value=sent.name, remedy=remedy)
     lock(connection, BINDING_LOCK)  # another server may be about to keep it
     known = select(certificates).where(certificates.c.fingerprint == certificate.fingerprint)
     if (row := connection.execute(known).mappings().first()) is None:
