@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.stats import beta, binom, hypergeom, norm
+from scipy.stats import beta, binom, boschloo_exact, hypergeom, norm
 
 import boundwatch as bw
+from boundwatch.bounds import rate_difference
+from boundwatch.bounds.rate_difference import rate_difference_p_value
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
 from boundwatch.comparison.evidence import DifferenceBets
 from boundwatch.comparison.late import late_line
@@ -234,6 +236,7 @@ def run() -> dict[str, Any]:
         },
         "trials_saved": _saved(),
         "calls": calls(),
+        "once": once(),
         "speed": _speed(),
     }
 
@@ -313,6 +316,32 @@ def calls(runs: int = 1000, n: int = 50) -> dict[str, Any]:
             found["draft regressed"] += limits[0][0] > 0
         answer[f"{tasks} tasks, {fallen} fallen"] = {name: hits / runs for name, hits in found.items()}
     return answer | {"runs": runs}
+
+
+def once(n: int = 200) -> dict[str, Any]:
+    """Return how p-values of one look compare with scipy's Boschloo test, and in how much less time."""
+    tables = [(20, 35), (20, 40), (60, 80), (60, 75), (90, 115), (100, 120), (2, 9), (150, 170)]
+    ratios, times = [], []
+    for a, b in tables:
+        for cached in (rate_difference_p_value, rate_difference._ranks, rate_difference._orders):
+            cached.cache_clear()  # nothing is kept from the table before
+        start = time.process_time()
+        ours = rate_difference_p_value(n, a, n, b)
+        middle = time.process_time()
+        theirs = boschloo_exact([[b, a], [n - b, n - a]], alternative="greater").pvalue
+        ratios.append(ours / theirs)
+        times.append((middle - start, time.process_time() - middle))
+    own, other = np.sum(times, axis=0)
+    small = [
+        rate_difference_p_value(30, a, 30, b)
+        / boschloo_exact([[b, a], [30 - b, 30 - a]], alternative="greater").pvalue
+        for a, b in ((3, 10), (1, 6), (8, 15), (0, 4), (12, 20))
+    ]
+    return {
+        f"p-value over Boschloo's at {n} + {n}": (min(ratios), max(ratios)),
+        "the same at 30 + 30": (min(small), max(small)),
+        "times as fast": float(other / own),
+    }
 
 
 def _is_best(costs: dict[str, Array], exact: int, n: int) -> bool:
@@ -503,7 +532,11 @@ def show(results: dict[str, Any]) -> None:
         )
     for name, value in results["peeking"].items():
         print(f"{name}: level {value:.3f}")
-    for name, value in (*results["trials_saved"].items(), *results["calls"].items()):
+    for name, value in (
+        *results["trials_saved"].items(),
+        *results["calls"].items(),
+        *results["once"].items(),
+    ):
         print(f"{name}: {value}")
     for name, value in results["speed"].items():
         print(f"{name}: {value:.2f}")

@@ -192,6 +192,119 @@ def test_a_finished_policy_is_declared(compare):
     assert "leave out --plot" in compare("old.csv", "third.csv", "--finished", "--plot", "x.png", code=2)
 
 
+def rows(files, name, header, lines):
+    (files / name).write_text("\n".join([header, *(",".join(map(str, line)) for line in lines)]) + "\n")
+
+
+@pytest.fixture
+def keyed(files):
+    """Two tasks, 20 seeds each; the other policy ran five later ones, in another order."""
+    rng = np.random.default_rng(3)
+    trials = [(task, seed) for task in ("mug", "bowl") for seed in range(20)]
+    rows(files, "mine.csv", "task,seed,ok", [(*key, int(rng.random() < 0.5)) for key in trials])
+    late = [(task, seed + 5, int(rng.random() < 0.9)) for task, seed in trials]
+    rows(files, "theirs.csv", "task,seed,ok", late[::-1])
+    both = [("x", *key, int(rng.random() < 0.5)) for key in trials] + [("y", *each) for each in late]
+    rows(files, "one.csv", "policy,task,seed,ok", both)
+    return files
+
+
+TASKS = ("--success", "ok", "--strata", "task")
+
+
+def test_finished_trials_are_compared_once_in_any_order_and_number(compare, files):
+    rng = np.random.default_rng(2)
+    for name, failed, n in (("a", 3, 30), ("b", 10, 30)):
+        rows(files, f"{name}.csv", "success", [(int(x),) for x in rng.permutation(np.arange(n) >= failed)])
+    text = compare("a.csv", "b.csv", "--once", "--plot", "c.png", "--report", "c.html")
+    assert text.startswith("A_BETTER: evidence that a fails less often than b")
+    assert "p-value 0.0162" in text
+    assert "b fails 5.5 to 41.4 points more often than a" in text
+    answer = json.loads(compare("a.csv", "b.csv", "--once", "--json"))
+    assert (answer["verdict"], answer["method"], answer["pairs"]) == ("a-better", "exact", None)
+    # Any order: sorted files are the same; read as time they are refused.
+    for name, failed in (("a", 3), ("b", 10)):
+        rows(files, f"{name}.csv", "success", [(int(place >= failed),) for place in range(30)])
+    assert json.loads(compare("a.csv", "b.csv", "--once", "--json"))["p_a_better"] == answer["p_a_better"]
+    refused = compare("a.csv", "b.csv", code=1)
+    assert "sorted by their outcome" in refused
+    assert "--once" in refused
+    # A horizon is for looks; --once has one.
+    assert "leave out" in compare("a.csv", "b.csv", "--once", "--horizon", "30", code=2)
+
+
+def test_a_file_that_is_nearly_sorted_is_refused_where_order_counts(compare, files):
+    rng = np.random.default_rng(1)
+    rows(files, "near.csv", "success", [(x,) for x in [1] * 19 + [0, 1] + [0] * 19])
+    rows(files, "far.csv", "success", [(int(x),) for x in rng.random(40) < 0.5])
+    assert "sorted by their outcome, or nearly so" in compare("near.csv", "far.csv", code=1)
+    assert compare("near.csv", "far.csv", "--once").startswith("UNDECIDED")
+
+
+def test_undecided_says_when_one_look_is_allowed_without_its_answer(compare, files):
+    rng = np.random.default_rng(12)
+    for name, failed in (("a", 3), ("b", 10)):
+        rows(files, f"{name}.csv", "success", [(int(x),) for x in rng.permutation(np.arange(30) >= failed)])
+    text = compare("a.csv", "b.csv")
+    assert text.startswith("UNDECIDED")
+    (line,) = [each for each in text.splitlines() if "--once" in each]
+    assert "planned beforehand" in line
+    assert "0.0162" not in text
+
+
+def test_partners_by_key_whatever_the_order(compare, keyed):
+    text = compare("mine.csv", "theirs.csv", *TASKS, "--pair-by", "task,seed", "--once")
+    assert "30 matched pairs" in text
+    assert "10 trials of mine left out: mug" in text.replace("mug, 0", "mug")
+    assert "no partner" in text
+    repeated = compare("mine.csv", "theirs.csv", *TASKS, "--pair-by", "seed", "--once", code=1)
+    assert "occur more than once" in repeated
+    rows(keyed, "late.csv", "task,seed,ok", [("mug", seed, 1) for seed in range(50, 60)])
+    alone = compare(
+        "mine.csv", "late.csv", "--success", "ok", "--pair-by", "seed,task", "--where", "task=mug", code=1
+    )
+    assert "they share no key" in alone
+
+
+@pytest.mark.parametrize("arguments", [("mine.csv", "theirs.csv"), ("one.csv", "--policy", "policy")])
+@pytest.mark.parametrize("once", [(), ("--once",)])
+def test_rows_that_a_seed_contradicts_are_not_paired(compare, keyed, arguments, once):  # noqa: ARG001
+    refused = compare(*arguments, *TASKS, "--paired", *once, code=1)
+    assert "its partner by row" in refused
+    assert "--pair-by" in refused
+
+
+def test_lerobot_files_with_other_seeds_are_not_paired(compare, files):
+    for name, first in (("e1", 1000), ("e2", 1100)):
+        episodes = [{"episode_ix": i, "success": i % 3 > 0, "seed": first + i} for i in range(30)]
+        (files / f"{name}.json").write_text(json.dumps({"per_episode": episodes, "aggregated": {}}))
+    assert "is of seed 1100" in compare("e1.json", "e2.json", "--paired", code=1)
+    assert "they share no key" in compare("e1.json", "e2.json", "--pair-by", "seed", "--once", code=1)
+
+
+def test_mine_against_a_published_result_overall_and_per_task(compare, keyed):
+    alone = compare("mine.csv", "--success", "ok", "--where", "task=mug", "--against", "50/50")
+    assert alone.startswith("A_BETTER: evidence that 50/50 fails less often than mine")
+    tables = {
+        "paper.csv": ("task,result", [("mug", "50/50"), ("bowl", "25/50")]),
+        "counts.csv": ("task,successes,trials", [("mug", 50, 50), ("bowl", 25, 50)]),
+    }
+    found = []
+    for name, (header, lines) in tables.items():
+        rows(keyed, name, header, lines)
+        text = compare("mine.csv", *TASKS, "--against", name)
+        found.append(text.split("overall")[1].split("\n\n")[0].split())
+        assert found[-1][0] == "REGRESSED"
+    assert found[0] == found[1]
+    rows(keyed, "twice.csv", "task,result", [("mug", "50/50"), ("mug", "25/50")])
+    assert "several lines" in compare("mine.csv", *TASKS, "--against", "twice.csv", code=1)
+    rows(keyed, "half.csv", "task,result", [("mug", "50/50")])
+    assert "bowl" in compare("mine.csv", *TASKS, "--against", "half.csv", code=1)
+    assert "is no number of successes" in compare(
+        "mine.csv", "--success", "ok", "--where", "task=mug", "--against", "60/50", code=1
+    )
+
+
 def test_following_two_files_ends_at_the_verdict(files):
     for name, success in (("a", 1), ("b", 0)):
         (files / f"{name}.csv").write_text(f"success\n{success}\n")

@@ -116,3 +116,46 @@ def test_policies_that_are_equally_good_are_seldom_told_apart(paired):
             broken += test.update_many(*trials).verdict is ComparisonVerdict.A_BETTER
         with pytest.raises(AssertionError, match="against a promise"):
             assert_rate_at_most(broken, 300, alpha)
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS)
+@pytest.mark.parametrize("paired", [False, True])
+def test_one_look_at_scenes_keeps_its_level(correlation, paired):
+    """`compare_once`: 12 scenes of 5 repeats per policy; matched ones have the same rate for both."""
+    runs, scenes, repeats, alpha = 280, 12, 5, 0.1
+    assert runs >= min_trials(limit=alpha, broken=0.33)
+    rng, wrong, as_trials = np.random.default_rng(13), 0, 0
+    precision = (1 - correlation) / correlation if correlation else 0.0
+    for _ in range(runs):
+        rates = np.full((2, scenes), MEAN)
+        if correlation:
+            rates = rng.beta(MEAN * precision, (1 - MEAN) * precision, (2, scenes))
+        if paired:
+            rates[1] = rates[0]
+        failed = rng.binomial(repeats, rates)
+        both, named = {}, {}
+        for name, each in zip("ab", failed, strict=True):
+            outcomes, known = episodes(each, repeats, "" if paired else name)
+            both[name] = bw.Episodes(outcomes, binary=True, clusters=known)
+            named[name] = outcomes
+        keys = {name: each.keys["cluster"] for name, each in both.items()} if paired else None
+        finding = bw.compare_once(both, alpha=alpha, pair_by=keys)
+        wrong += finding.verdict is ComparisonVerdict.A_BETTER
+        as_trials += bw.compare_once(named, alpha=alpha, binary=True).verdict is ComparisonVerdict.A_BETTER
+    assert_rate_at_most(wrong, runs, alpha)
+    if correlation == 0.5 and not paired:  # the twin: a scene's repeats read as trials
+        with pytest.raises(AssertionError, match="against a promise"):
+            assert_rate_at_most(as_trials, runs, alpha)
+
+
+def test_one_look_at_scenes_finds_a_difference_that_is_there():
+    rng, found = np.random.default_rng(14), 0
+    for _ in range(40):
+        failed = [failures(rng, 1, 20, 5, 0.2, mean)[0] for mean in (0.1, 0.7)]
+        parts = [episodes(each, 5, name) for name, each in zip("ab", failed, strict=True)]
+        both = {
+            name: bw.Episodes(x, binary=True, clusters=known)
+            for name, (x, known) in zip("ab", parts, strict=True)
+        }
+        found += bw.compare_once(both).verdict is ComparisonVerdict.A_BETTER
+    assert found >= 36

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -85,7 +86,7 @@ def compare(
         outcomes: all of them count; 0/1 costs.
     binary: Promise that every cost is 0 or 1 (always the case for successes).
     policy COL: Column that names the policy, if one file holds all.
-    against K/N: Compare one file, once, with K successes in N trials.
+    against K/N: Compare one file, once, with K successes in N trials; or a table with K/N per task.
     follow: Two policies: wait for the files to grow, until the verdict.
     tasks N: With --follow and --strata: how many tasks there are.
     table: Two policies, once: print each task's call (REGRESSED, IMPROVED, ...) for a paper or a sheet.
@@ -129,12 +130,14 @@ def compare(
         named = _read_policies(policies, reading, policy, binary=binary or None, pair_by=pair_by)
         if against is not None:
             mine = next(iter(named.values()))
-            theirs = _counted(against, mine)
-            named = {
-                against: theirs or reading.read(against, binary=mine.binary or None, answers=ANSWERS)
-            } | named
+            theirs = _counted(against, mine) or _published(against, mine)
+            if theirs is None:
+                theirs = reading.read(against, binary=mine.binary or None, answers=ANSWERS)
+            named = {against: theirs} | named
         if paired and pair_by is None:
-            _refuse_other_rows(policies, partial(reading.read, binary=binary or None, answers=ANSWERS))
+            _refuse_other_rows(
+                partial(_read_policies, policies, reading, policy, binary=binary or None), policies
+            )
         if pair_by is None or not once:
             named = _aligned(named if pair_by is None else matched(named, pair_by), paired, in_order=not once)
     if len(named) > 2:
@@ -221,11 +224,36 @@ def _counted(text: str, like: Episodes) -> Episodes | None:
     return Episodes(costs, binary=True, measure=like.measure, source=text)
 
 
-def _refuse_other_rows(paths: list[str], read: Callable[..., Episodes]) -> None:
-    """Refuse --paired if a column seed or scene that all files have says that rows are not partners."""
-    for column in _KEYS if len(paths) > 1 and "-" not in paths else ():
+def _published(path: str, like: Episodes) -> Episodes | None:
+    """Return a table of results, 47/50 (or successes and trials) per task, as episodes; None if it is not."""
+    try:
+        lines = [each for each in csv.reader(Path(path).read_text("utf-8-sig").splitlines()) if any(each)]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+    counts = [line[1:] for line in lines[1:]]
+    if len(lines[0]) == 3 and [each.strip().lower() for each in lines[0][1:]] == ["successes", "trials"]:
+        counts = [["/".join(each)] for each in counts]
+    if not counts or not all(len(each) == 1 and _COUNTS.fullmatch(each[0]) for each in counts):
+        return None
+    found = {line[0].strip(): _counted(each[0], like) for line, each in zip(lines[1:], counts, strict=True)}
+    if len(found) < len(counts):
+        raise InvalidSetting("a task has several lines", where=Place(path), remedy="give one line per task")
+    parts = {task: each.costs for task, each in found.items() if each is not None}
+    return Episodes(
+        np.concatenate(list(parts.values())),
+        keys={"strata": [task for task, costs in parts.items() for _ in costs]},
+        binary=True,
+        measure=like.measure,
+        source=path,
+        design=replace(like.design, cluster=None, pair_by=(), where={}),
+    )
+
+
+def _refuse_other_rows(read: Callable[..., dict[str, Episodes]], paths: list[str]) -> None:
+    """Refuse --paired if a column seed or scene that all policies have says that rows are not partners."""
+    for column in _KEYS if "-" not in paths else ():
         try:
-            one, *others = [read(path, pair_by=column) for path in paths]
+            one, *others = read(pair_by=column).values()
         except InvalidSetting:
             continue  # not all have it
         for other in others:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from itertools import combinations, repeat
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
+from boundwatch.bounds.two_sample import log_choose
 from boundwatch.episodes.compatibility import rule_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.notes import rows_of
@@ -19,6 +18,7 @@ from boundwatch.readers.lerobot import MIXED
 
 SORTED_LEVEL = 1e-4
 """Trials that are sorted by chance more rarely than this are refused where their order counts."""
+_MOST_RUNS = 500  # more are not looked at: nobody sorts like that
 
 
 def tasks_of(episodes: Episodes) -> tuple[str, ...]:
@@ -112,22 +112,22 @@ def refuse_apart(one: Episodes, other: Episodes) -> None:
 
 
 def refuse_sorted(episodes: Episodes) -> None:
-    """Refuse trials that are sorted by their outcome, where their order is read as time.
+    """Refuse trials that are sorted by their outcome, or nearly so, where their order is read as time.
 
-    Of so many outcomes, two orders are sorted: the chance that independent trials come in one of them.
+    What counts is the number of runs of low and of high costs (Wald and Wolfowitz), of all tasks together: no
+    more than half of what independent trials have on average, and so few by chance in 1e-4 of files.
     """
     groups = rows_of(tasks_of(episodes)).values() if tasks_of(episodes) else [np.arange(len(episodes))]
-    log_chance = 0.0
+    runs, average, chances = 0, 0.0, np.ones(1)
     for rows in groups:
-        steps = np.diff(episodes.costs[rows])
-        if not ((steps >= 0).all() or (steps <= 0).all()):
-            return
-        counts = np.unique(episodes.costs[rows], return_counts=True)[1]
-        if counts.size > 1:
-            log_chance += math.log(2) + float(gammaln(counts + 1).sum() - gammaln(rows.size + 1))
-    if log_chance <= math.log(SORTED_LEVEL):
+        high = episodes.costs[rows] > episodes.costs[rows].mean()
+        ones, n = int(high.sum()), high.size
+        runs += int(np.count_nonzero(np.diff(high))) + 1
+        average += 2 * ones * (n - ones) / n + 1
+        chances = np.convolve(chances, _runs(ones, n - ones, _MOST_RUNS))[: _MOST_RUNS + 1]
+    if runs <= min(average / 2, _MOST_RUNS) and float(chances[: runs + 1].sum()) <= SORTED_LEVEL:
         raise InvalidCost(
-            "the trials are sorted by their outcome (by chance in fewer than "
+            "the trials are sorted by their outcome, or nearly so (by chance in fewer than "
             f"{SORTED_LEVEL:g} of files), and their order is read as time",
             where=Place(episodes.source),
             remedy=(
@@ -136,6 +136,19 @@ def refuse_sorted(episodes: Episodes) -> None:
                 " if all are done",
             ),
         )
+
+
+def _runs(ones: int, zeros: int, most: int) -> NDArray[np.float64]:
+    """Return the chances of 0, 1, …, `most` runs in a random order of ones and zeros."""
+    runs = np.arange(most + 1)
+    if not ones or not zeros:
+        return np.asarray(runs == 1, dtype=np.float64)
+    cut, other = runs // 2 - 1, (runs + 1) // 2 - 1  # of the ones and of the zeros, or the other way round
+    total = log_choose(ones + zeros, ones)
+    logs = [
+        log_choose(ones - 1, a) + log_choose(zeros - 1, b) - total for a, b in ((cut, other), (other, cut))
+    ]
+    return np.asarray(np.where(runs < 2, 0.0, np.exp(logs).sum(axis=0)))
 
 
 def take_in_turn(evaluations: Sequence[Episodes]) -> list[Episodes]:
