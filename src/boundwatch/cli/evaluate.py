@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -97,8 +98,9 @@ def _asked(name: str, found: Any) -> Any:
     """Return a setting; what was not given is asked for in a terminal, elsewhere it is the usual one."""
     usual = _USUAL.get(name)
     if found is None and sys.stdin.isatty():
-        about = COMMENTS.get(name, "success rates that you expect, to plan with")
-        found = typer.prompt(f"{about}\n{name}", default=usual, show_default=bool(usual))
+        about = textwrap.fill(COMMENTS.get(name, "success rates that you expect, to plan with"), 79)
+        listed = "" if name in ("question", "measure", "certificate", *_ONE[1:]) else ", with commas"
+        found = typer.prompt(f"\n{about}\n{name}{listed}", default=usual, show_default=bool(usual))
     found = usual if found is None else found
     if found is None:
         raise typer.BadParameter(f"{flag(name)} is missing")

@@ -28,10 +28,11 @@ _GUARANTEE = {
     "at most {0:g} per side",
     "margin": "If the second policy is worse than the first by more than the margin in every round, it is "
     "ever called no worse with probability at most {0:g}",
-    "rank": "With probability at least {1:g}, no policy that is called better is not",
+    "rank": "With probability at least {1:g}, every policy that is called better is better",
     "certify": "The limits hold with probability at least {1:g}",
     "check": "A verdict is wrong with probability at most {0:g} per side",
 }
+_MOST_CELLS = 1000
 _DRIFT = {
     True: "whatever drifts over the day or differs between stations (the order was drawn at random), and "
     "whenever somebody looks or stops.",
@@ -49,7 +50,7 @@ def render(evaluation: Evaluation) -> str:
     known = evaluation.replay()
     found, protocol = Results(known), known.protocol
     times = sorted(outcome.time for *_, outcome in known.recorded)
-    when = f", {times[0][:16]} to {times[-1][:16]} (UTC)" if times else ""
+    when = f", {times[0][:10]} {times[0][11:16]} to {times[-1][:10]} {times[-1][11:16]} UTC" if times else ""
     paired = protocol.question in ("compare", "rank")
     promise = _GUARANTEE["margin" if paired and protocol.margin else protocol.question].format(
         protocol.alpha, 1 - protocol.alpha
@@ -58,7 +59,7 @@ def render(evaluation: Evaluation) -> str:
     sealed = [(name, _said(each)) for name, each in protocol.to_dict().items() if each not in (None, {}, [])]
     departed = f"Departures from the plan: {len(named) or 'none'}{', listed below' if named else ''}."
     sections = [
-        page.heading(f"Evaluation: {' and '.join(protocol.policies)}", level=1),
+        page.heading(f"Evaluation: {', '.join(protocol.policies)}", level=1),
         page.paragraph(f"{protocol}; {len(times)} trials{when}; {known.ended or 'not finished'}", "lead"),
         page.verdict("within", found.answer, [f"{promise}, {_DRIFT[paired]}", departed]),
         *(_found(found) if found.seen else ()),
@@ -86,12 +87,13 @@ def _found(found: Results) -> Iterator[Html]:
     yield page.heading("What was found")
     yield _table(found.overall)
     yield page.rows(_evidence(found))
+    tasks = ["", *found.protocol.weights]
     bars = [
         (
             f"{name}, {task}" if task else name,
             [found.units(each) for each in (seen.cost, seen.upper, seen.lower)],
         )
-        for (name, task), seen in sorted(found.seen.items(), key=lambda each: each[0][1])
+        for (name, task), seen in sorted(found.seen.items(), key=lambda each: tasks.index(each[0][1]))
     ]
     low, high = found.units(1), found.units(0)
     what = {"success": "success rate", "score": "score", "rubric": "points"}[found.protocol.measure]
@@ -135,9 +137,9 @@ def _order(found: Results) -> Iterator[Html]:
     costs = np.array([outcome.cost for *_, outcome in trials])
     yield page.heading("The trials in their order")
     yield page.figure(
-        svg.draw_order([(trial.policy[:2], outcome.cost) for trial, _, outcome in trials]),
-        "One cell per trial with the letter of its policy, from left to right; dark is a high cost (1 is a "
-        "failure).",
+        svg.draw_order([(trial.policy[:2], outcome.cost) for trial, _, outcome in trials[:_MOST_CELLS]]),
+        f"One cell per trial (of at most {_MOST_CELLS}) with the letter of its policy, from left to right; "
+        "dark is a high cost, such as that of a failure.",
     )
     width = max(5, costs.size // 8)
     if costs.size >= 2 * width:

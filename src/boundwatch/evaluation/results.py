@@ -18,7 +18,7 @@ from boundwatch.errors import InvalidCost
 from boundwatch.evaluation.replay import Replay
 from boundwatch.reporting.compared import ranking_headline
 from boundwatch.reporting.families import Table
-from boundwatch.reporting.wording import answer, limits, percent, percents, points
+from boundwatch.reporting.wording import answer, ceiling, floor, limits, percent, percents, points
 
 HEADS = ("trial", "round", "task", "scene", "policy", "letter", "station", "time")
 
@@ -67,6 +67,8 @@ class Results:
     def _limits(self, name: str, task: str, costs: NDArray[np.float64]) -> tuple[float, float]:
         if isinstance(self.finding, Ranking) and not task:
             return next((each.lower, each.upper) for each in self.finding.policies if each.name == name)
+        if isinstance(self.finding, Certificate) and not task:
+            return self.finding.lower, self.finding.upper
         # Bets of sizes fixed before: over a complete round the expected factors of its tasks multiply to at
         # most the power of their mean, so the limits are on the mean over tasks, however these differ.
         campaign = Campaign(self.protocol.alpha, binary=self.protocol.measure == "success")
@@ -106,7 +108,7 @@ class Results:
         """Say what was seen in the units of the measure."""
         if self.protocol.measure == "success":
             return f"{round((1 - seen.cost) * seen.n)}/{seen.n}"
-        return f"{self.units(seen.cost):.3g} in the mean of {seen.n}"
+        return f"{self.units(seen.cost):.3g} in {seen.n} trials"
 
     def units(self, cost: float) -> float:
         """Return the success rate, the score or the points of a cost."""
@@ -117,23 +119,25 @@ class Results:
         low, high = self.units(seen.upper), self.units(seen.lower)
         if self.protocol.measure == "success":
             return percents(max(low, 0), min(high, 1))
-        return f"{low:.3g} to {high:.3g}"
+        return f"{floor(low)} to {ceiling(high)}"
 
     @property
     def overall(self) -> Table:
         """A row per policy: what was seen, its mean, limits, group, letter; its name is last."""
         letters = self.known.schedule.letters(1) if self.protocol.blind is True else {}
         groups = {each.name: each.letters for each in getattr(self.finding, "policies", ())}
-        word = {"success": "successes", "score": "scores", "rubric": "points"}[self.protocol.measure]
-        heads: tuple[str, ...] = (word, "mean", f"{percent(1 - self.protocol.alpha)} limits")
+        binary = self.protocol.measure == "success"
+        word = "rate" if binary else f"mean {self.protocol.measured.column}"
+        between = f"{percent(1 - self.protocol.alpha)} limits"
+        heads: tuple[str, ...] = ("successes" if binary else "trials", word, between)
         heads += ("group",) * bool(groups) + ("letter",) * bool(letters) + ("policy",)
         rows: list[tuple[str, ...]] = []
         for (name, task), seen in self.seen.items():
             if not task:
                 mean = self.units(seen.cost)
-                rate = percent(mean) if self.protocol.measure == "success" else f"{mean:.3g}"
+                told = (self.shown(seen), percent(mean)) if binary else (str(seen.n), f"{mean:.3g}")
                 more = [each[name] for each in (groups, letters) if each]
-                rows.append((self.shown(seen), rate, self._between(seen), *more, name))
+                rows.append((*told, self._between(seen), *more, name))
         return heads, rows
 
     @property
