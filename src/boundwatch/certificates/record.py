@@ -22,7 +22,7 @@ from boundwatch._support.files import sha256_file
 from boundwatch._support.schema import Digest, FrozenMapping, Probability
 from boundwatch._version import __version__
 from boundwatch.bounds.cost_grid import STEPS, grid_points, split_on_grid
-from boundwatch.errors import InvalidSetting, SchemaMismatch
+from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 
 Array = NDArray[np.float64]
 _Count = Annotated[int, Meta(ge=0, le=1 << 53)]
@@ -355,8 +355,9 @@ def rounds_of(strata: Sequence[Stratum]) -> Array:
     return np.array([each.costs for each in strata]).T
 
 
-def refuse_unknown(name: str, known: Iterable[str]) -> None:
+def refuse_unknown(name: str, known: Iterable[str], where: Place | None = None) -> None:
     """Refuse a task that is none of those whose mean is meant."""
     if name not in known:
         remedy = f"give one of {', '.join(map(repr, known))}"
-        raise InvalidSetting("is not a task whose mean is meant", name="stratum", value=name, remedy=remedy)
+        problem = "is not a task whose mean is meant"
+        raise InvalidSetting(problem, where=where, name="stratum", value=name, remedy=remedy)

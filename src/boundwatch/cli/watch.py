@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,11 +15,11 @@ from boundwatch.cli import output as out
 from boundwatch.cli import watch_printing as printing
 from boundwatch.cli.judge import exit_if_worse
 from boundwatch.cli.options import refuse_if
-from boundwatch.cli.reading import Reading, conditions, metrics_of, tasks_of
+from boundwatch.cli.reading import ANSWERS, Loaded, Reading, conditions, metrics_of, tasks_of
 from boundwatch.cli.root import command
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS
-from boundwatch.errors import InvalidSetting, Place
+from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.watching.alarms import Alarms, check_command, run_command
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
@@ -60,7 +61,8 @@ def watch(
 
     You may look after every episode and stop whenever you like. With --state, the same command continues
     after a crash. Exits with 1 if no episode was counted, or an alarm could not be delivered. Of more than
-    100 lines at once, only alarms and the last show e-values and p-values; --json has them all.
+    100 lines at once, only alarms and the last show e-values and p-values; --json has them all. With the
+    certificate of a mean over tasks (certify --strata), looks come after rounds 1, 2, 4, 8, ... of all tasks.
 
     Options
     -------
@@ -94,7 +96,6 @@ def watch(
             and not (sequential and margin is None),
             "--interval works only with --detector sequential-test": interval and not sequential,
             "--margin works only with --detector sequential-test": margin is not None and not sequential,
-            "watch judges one mixture or each task by itself: use --by": reading.strata is not None,
         }
     )
     if state is not None:  # what is no state is refused when it is opened
@@ -106,9 +107,19 @@ def watch(
         problem = f"holds one certificate, but --by {by} watches several tasks or robots, which must be known"
         remedy = f"certify each with: boundwatch certify COSTS --by {by} -o FILE"
         raise InvalidSetting(f"{problem} in advance", where=Place(str(certificate)), remedy=remedy)
+    strata = _column_of_tasks(loaded, str(certificate), reading.strata)
+    refuse_if(
+        {
+            "--detector change-detector and --predicted do not go with the mean over tasks": strata
+            is not None
+            and (is_predicted or not sequential)
+        }
+    )
+    answers = ANSWERS if strata else ("by", "where")
     by, metrics = tasks_of(loaded, by), metrics_of(loaded)
+    reading = dataclasses.replace(reading, strata=strata)
     reading, where = reading.of_metrics(metrics), conditions(reading.where) or {}
-    names: Any = {"by": by, "id": None if number == "line" else number, "where": where}
+    names: Any = {"by": by, "id": None if number == "line" else number, "where": where, "strata": strata}
     design = Design(**names)
     if predicted is not None and unlabeled is not None:
         design = WithPredictions(**names, predicted=predicted, unlabeled=unlabeled)
@@ -119,7 +130,7 @@ def watch(
     kept = any(option is not None for option in (state, number, predicted))
     if kept or follow or skip_malformed or stream == "-" or is_pipe(stream):
         options = "--follow, --state, --id, --predicted, --skip-malformed or a pipe"
-        reader = reading.read_lines(stream, design, options, _ANSWERS, certificates=loaded)
+        reader = reading.read_lines(stream, design, options, answers, certificates=loaded)
     settings = {
         "source": stream if stream == "-" else str(Path(stream).absolute()),
         "detector": kind,
@@ -148,7 +159,7 @@ def watch(
             printing.say_where(session)
             found = session.run(session.open(stream, follow=follow))
         else:
-            read = reading.read_all(stream, by=by, certificates=loaded, answers=_ANSWERS)
+            read = reading.read_all(stream, by=by, certificates=loaded, answers=answers)
             out.print_warnings(*read.sources)
             found = session.run_whole(trials_of(read.sources, list(reading.columns) if metrics else [""]))
         for events in found:
@@ -160,5 +171,15 @@ def watch(
         raise typer.Exit(1)
 
 
-_ANSWERS = ("by", "where")
-"""How people say what a column of tasks means."""
+def _column_of_tasks(loaded: Loaded, path: str, given: str | None) -> str | None:
+    """Return the column of the tasks whose mean is certified, that of the certificate unless it is given."""
+    if not (isinstance(loaded, Certificate) and loaded.strata):
+        if given is None:
+            return None
+        certify = f"certify it with: boundwatch certify COSTS --strata {given} -o FILE"
+        problem, remedy = "is not of the mean over tasks", f"{certify}; or watch each task with --by"
+        raise InvalidSetting(problem, where=Place(path), remedy=remedy)
+    if given is None and loaded.design.strata is None:
+        problem = "does not say which column the tasks are in"
+        raise InvalidSetting(problem, where=Place(path), remedy=("give ", Argument("strata")))
+    return given or loaded.design.strata

@@ -10,9 +10,11 @@ from typing import Any
 
 from boundwatch._support.describing import printable
 from boundwatch.cli import output as out
-from boundwatch.detectors import ChangeDetector, Verdict
+from boundwatch.detectors import ChangeDetector, Finding, Verdict
+from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.errors import InvalidCost, Place
 from boundwatch.reporting import wording
+from boundwatch.reporting.families import strata_rates
 from boundwatch.reporting.wording import count
 from boundwatch.watching.watch import Counted, Events, Notice, Watch
 
@@ -65,6 +67,8 @@ def _json_line(event: Counted, interval: bool) -> str:
     head: dict[str, Any] = {"line": event.line, "cost": event.cost, "skipped": event.skipped}
     if event.stream:
         head["stream"] = event.stream
+    if event.finding.tasks:
+        head |= {"stratum": event.stratum, "tasks_adverse": event.finding.called(Verdict.ADVERSE)}
     for field in dataclasses.fields(event.finding):
         if field.name != "tasks" and (interval or not field.name.startswith("shift_")):
             head[field.name] = getattr(event.finding, field.name)
@@ -76,21 +80,27 @@ def _text_line(event: Counted, interval: bool, *, shown: bool) -> str:
     finding = event.finding
     line = f"{printable(event.stream)}  " if event.stream else ""
     line += f"{'trial' if finding.binary else 'episode'} {finding.n:>5}  {out.seen(finding, event.cost)}"
-    if shown and finding.e_adverse is None:  # of a change detector
+    if finding.tasks:
+        line += f" {printable(event.stratum):<12} worse: p {finding.p_adverse:<8.3g} "
+        line += f"better: p {finding.p_benign:<8.3g}{_limits(finding) if interval else ''}"
+    elif shown and finding.e_adverse is None:  # of a change detector
         line += f" statistic {finding.statistic_adverse:<9.4g} "
         line += f"alarm at {finding.mean_run_length_adverse:<6.6g}"
     elif shown:
         line += f" worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
         line += f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
-        if interval:
-            ends = finding.shift_lower, finding.shift_upper
-            plain = f"{wording.floor(ends[0], '+')} to {wording.ceiling(ends[1], '+')}"
-            line += f" shift {wording.signed_points(*ends) if finding.binary else plain} "
+        line += _limits(finding) if interval else ""
     line += f" {finding.verdict.name}"
     if finding.no_worse:
         margin = wording.points(finding.margin, "nearest") if finding.binary else f"{finding.margin:g}"
         line += f", worse by at most {margin}"
     return line
+
+
+def _limits(finding: Finding) -> str:
+    ends = finding.shift_lower, finding.shift_upper
+    plain = f"{wording.floor(ends[0], '+')} to {wording.ceiling(ends[1], '+')}"
+    return f" shift {wording.signed_points(*ends) if finding.binary else plain} "
 
 
 def print_end(session: Watch, *, as_json: bool) -> None:
@@ -159,7 +169,9 @@ def _of_stream(detector: Any) -> Iterator[tuple[str, str]]:
         yield "trials", f"{wording.failed(finding)} ({wording.percent(finding.mean_cost)})"
     else:
         yield "episodes", f"{detector.n}, mean cost {finding.mean_cost:.4f}"
-    if finding.e_adverse is not None:  # of a change detector there is none
+    if isinstance(detector, RoundsTest):
+        yield from _of_rounds(detector, finding)
+    elif finding.e_adverse is not None:  # of a change detector there is none
         yield "shift", f"{wording.shift(finding)}, valid at all times at once"
         if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
             stands = f"the alarm at {_one(detector)} {detector.first_alarm} stands"
@@ -167,9 +179,24 @@ def _of_stream(detector: Any) -> Iterator[tuple[str, str]]:
         limit = f"with probability at most {finding.false_positive_rate:.6g}"
         yield "false alarms", f"ADVERSE is ever declared {limit} in any world that is not worse"
         yield from wording.margin_words(finding)
+    if not isinstance(detector, ChangeDetector):
         return
     if finding.change_began is not None:
         yield "began", f"about episode {finding.change_began} (an estimate)"
     limit = f"within these {detector.n} with probability at most {finding.false_alarm_probability:.4g}"
     mean = f"on average after {finding.mean_run_length_adverse:g} episodes or more"
     yield "false alarms", f"{limit}; if the certificate holds, {mean}"
+
+
+def _of_rounds(detector: RoundsTest, finding: Finding) -> Iterator[tuple[str, str]]:
+    """Say what is known of the mean over tasks, and of each."""
+    looks = f"looked after {detector.looked}" if detector.looked else "no look yet"
+    yield "rounds", f"{detector.rounds} complete, {looks}; the next look comes after {detector.next_look}"
+    if waiting := detector.waiting:
+        listed = ", ".join(f"{printable(task)} {number}" for task, number in waiting.items())
+        yield "waiting", f"for a trial of every other task: {listed}"
+    for verdict in (Verdict.ADVERSE, Verdict.BENIGN):
+        if called := finding.called(verdict):
+            yield "by itself", f"{verdict.name}: {', '.join(map(printable, called))}"
+    yield "shift", f"{wording.shift(finding)}, in the mean over tasks, valid at all times at once"
+    yield from strata_rates(finding)

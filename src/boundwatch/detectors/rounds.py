@@ -24,7 +24,7 @@ from boundwatch.detectors.base import Finding, Verdict, new_costs
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.strata import StrataTest, Weighed
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.errors import Argument, InvalidSetting, SchemaMismatch
+from boundwatch.errors import Argument, InvalidSetting, Place, SchemaMismatch
 
 NAME = "sequential-test"
 
@@ -113,7 +113,7 @@ class RoundsTest(SequentialTest):
         >>> finding.verdict.value, finding.first_alarm, finding.tasks["mug"].verdict.value
         ('adverse', 8, 'adverse')
         """
-        self._refuse([stratum])
+        self.refuse_other(stratum)
         self._count(self._check(cost), str(stratum))
         return self._finding()
 
@@ -133,7 +133,8 @@ class RoundsTest(SequentialTest):
         if strata is None and isinstance(costs, Episodes):
             strata = costs.keys.get("strata")
         values = new_costs(costs, self.certificate).tolist()
-        self._refuse([None] if strata is None else strata)
+        for name in [None] if strata is None else strata:
+            self.refuse_other(name)
         for value, name in zip(values, strata or (), strict=True):
             self._count(value, name)
         return self._finding()
@@ -147,12 +148,12 @@ class RoundsTest(SequentialTest):
         """Return everything as plain JSON values, as `SequentialTest` does."""
         return super().state_dict() | {"kind": SequentialTest.__name__}
 
-    def _refuse(self, names: Sequence[str | None]) -> None:
-        for name in names:
-            if name is None:
-                problem = "is missing: the certificate is of the mean over tasks"
-                raise InvalidSetting(problem, name="stratum", remedy=("give ", Argument("strata")))
-            refuse_unknown(name, self._names)
+    def refuse_other(self, name: str | None, where: Place | None = None) -> None:
+        """Refuse a trial of a task whose mean is not certified."""
+        if name is None:
+            problem = "is missing: the certificate is of the mean over tasks"
+            raise InvalidSetting(problem, name="stratum", where=where, remedy=("give ", Argument("strata")))
+        refuse_unknown(name, self._names, where)
 
     def _count(self, cost: float, name: str) -> None:
         self.n, self._total = self.n + 1, self._total + cost

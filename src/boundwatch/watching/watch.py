@@ -16,6 +16,7 @@ from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
 from boundwatch.detectors.predicted import PredictedTest
+from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.detectors.saving import Count
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes.compatibility import OWN, Likeness, is_time_to_look, measured_otherwise
@@ -37,13 +38,17 @@ _PART = 4096  # trials of a file that was read as a whole, after which they are 
 
 
 class Counted(NamedTuple):
-    """An episode that was counted: its line and cost, its task or robot, the finding after it."""
+    """An episode that was counted: its line and cost, its task or robot, the finding after it.
+
+    `stratum` is its task, where the mean over tasks is judged.
+    """
 
     line: int
     cost: float
     stream: str
     finding: Any
     skipped: int
+    stratum: str = ""
 
 
 class Notice(NamedTuple):
@@ -333,6 +338,8 @@ class Watch(Progress):
             if detector.certificate.binary and cost not in (0, 1):
                 problem = f"has cost {cost:g}, which is not 0 or 1; binary costs were promised"
                 raise InvalidCost(problem, where=where)
+            if isinstance(detector, RoundsTest):
+                detector.refuse_other(trial.stratum, where)
         if trial.id is None:
             return True
         counted = self.store.costs_of(trial.streams[0], trial.id)
@@ -366,8 +373,11 @@ class Watch(Progress):
                 fault = self._compare(trial, stream, cost, events) or fault
                 if fault is not None and detector.n == 0:
                     continue
-            finding = detector.update(cost, *(trial.predictions or ()))
-            events.append(Counted(trial.number, cost, stream, finding, self.skipped))
+            more: tuple[Any, ...] = trial.predictions or ()
+            if isinstance(detector, RoundsTest):
+                more = (trial.stratum,)
+            finding = detector.update(cost, *more)
+            events.append(Counted(trial.number, cost, stream, finding, self.skipped, trial.stratum))
         if trial.id is not None:
             stream = trial.streams[0]
             self.store.remember(stream, trial.id, trial.costs)
