@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from boundwatch.bounds.rate_difference import rate_difference_p_value
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonVerdict, PolicyComparison
@@ -245,6 +246,26 @@ def claims_of_comparisons(alpha: float) -> Iterator[Claim]:
     count = partial(_count_comparisons, alpha, {"paired": True, "horizon": HORIZON}, _drifting)
     world = f"{_ALIKE} pairs alike, {HORIZON - _ALIKE} that differ"
     yield Claim(f"compare, matched, horizon {HORIZON}", ComparisonVerdict.A_BETTER, world, alpha, count)
+    world = f"both fail in {100 * (_GOOD + _BAD):.0f} % of trials"
+    for name, settings, sizes in (
+        ("independent", {}, (30, 30)),
+        ("one finished", {"finished": True}, (60, 30)),
+    ):
+        count = partial(_count_comparisons, alpha, {"paired": False, **settings}, partial(_alike, sizes))
+        yield Claim(f"compare, {name}", ComparisonVerdict.A_BETTER, world, alpha, count)
+    yield Claim(
+        "compare, once", ComparisonVerdict.A_BETTER, world, alpha, partial(_count_once, alpha, (40, 25))
+    )
+
+
+def _alike(sizes: tuple[int, int], rng: np.random.Generator, runs: int) -> tuple[Array, Array]:
+    costs_a, costs_b = ((rng.random((runs, n)) < _GOOD + _BAD).astype(np.float64) for n in sizes)
+    return costs_a, costs_b
+
+
+def _count_once(alpha: float, sizes: tuple[int, int], rng: np.random.Generator, runs: int) -> int:
+    (n_a, n_b), failed = sizes, rng.binomial(sizes, _GOOD + _BAD, (runs, 2)).tolist()
+    return sum(rate_difference_p_value(n_a, a, n_b, b) <= alpha for a, b in failed)
 
 
 def _exchanged(rng: np.random.Generator, runs: int) -> tuple[Array, Array]:
