@@ -180,6 +180,15 @@ def test_a_signature_that_does_not_fit(tmp_path, keys, change, message):
     assert load(path) == certificate
 
 
+def test_a_number_that_is_none_is_an_alteration(tmp_path, keys):
+    path, certificate = tmp_path / "certificate.json", exact()
+    certificate.save(path)
+    signing.sign(path, certificate.to_dict(), keys[0])
+    path.write_text(path.read_text().replace(f'"upper": {certificate.upper!r}', '"upper": 1e400'))
+    with pytest.raises(CertificateError, match="was altered after it was signed"):
+        load(path, key=keys[1])
+
+
 def test_keys_are_never_replaced_and_nothing_else_passes_for_one(tmp_path, keys):
     private, public = keys
     assert private.stat().st_mode & 0o077 == 0
