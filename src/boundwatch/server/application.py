@@ -53,7 +53,7 @@ def create_application(settings: Settings) -> FastAPI:
         default = await run_in_threadpool(default_binding, settings, database, warm=True)
         most = settings.streams_per_token
         ledger = Ledger(database, default=default, channels=settings.channels, most_begun=most)
-        threads: list[Ledger | Chore] = [ledger, *upkeep.begin(database, settings)]
+        threads: list[Ledger | Chore] = [ledger, *upkeep.begin(database, settings, ledger.roster)]
         app.state.ledger, app.state.announcer = ledger, events.Announcer(database)
         tasks = [asyncio.create_task(each) for each in (app.state.announcer.look(), sentinel.watch())]
         _LOG.info("ready on %s", database.shown)

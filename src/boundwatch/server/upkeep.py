@@ -16,6 +16,7 @@ from boundwatch.server import outbox, queries
 from boundwatch.server.bindings import fleet_size
 from boundwatch.server.database import Chore, Database, lock
 from boundwatch.server.live_detectors import evidence, load_detector
+from boundwatch.server.roster import Roster
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import alarms, episodes, streams, watches
 
@@ -24,7 +25,7 @@ _IS_DISCOVERY = alarms.c.verdict == "discovery"
 _DISCOVERY_LOCK = 0x64697363
 
 
-def begin(database: Database, settings: Settings) -> list[Chore]:
+def begin(database: Database, settings: Settings, roster: Roster) -> list[Chore]:
     """Begin what the settings ask for: to deliver, per channel, to tell, and to forget."""
 
     def tell() -> None:
@@ -32,6 +33,8 @@ def begin(database: Database, settings: Settings) -> list[Chore]:
             tell_silence(connection, settings.silent_before or 0.0, settings)
 
     def discover() -> None:
+        if not roster.owns(0):  # one process is enough
+            return
         with database.read() as connection:  # most often there is nothing to write
             found = find_discoveries(connection, settings.discovery_rate)
         if found:
