@@ -10,18 +10,21 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
+import psycopg
 
 from benchmarks.serve import SEED, _drive, _Episodes, _memory, postgresql, save_lab, serving
 
 WORKERS = 1, 2, 4
 STREAMS = 1_000, 10_000, 30_000
 _PATH = "/api/v1/episodes"
-_CLIENTS = 8
+_CLIENTS, _SECONDS, TURNS = 8, 2.0, 7
 
 
 def run() -> dict[str, Any]:
@@ -29,12 +32,10 @@ def run() -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="boundwatch-bench-") as name:
         folder = Path(name)
         certificate = save_lab(folder)
-        result: dict[str, Any] = {"seed": SEED, "load_before": os.getloadavg()[0], "workers": {}}
-        with postgresql(folder) as url:
-            for workers in WORKERS:
-                options = ("--certificate", str(certificate), "--workers", str(workers))
-                with serving(url, *options) as (port, process):
-                    result["workers"][workers] = _measure(port, process, folder)
+        result: dict[str, Any] = {"seed": SEED, "load_before": os.getloadavg()[0]}
+        result["workers"] = measure_workers(
+            folder, {each: ("--certificate", str(certificate)) for each in WORKERS}
+        )
         result["streams"] = {}
         for streams in STREAMS:
             options = ("--certificate", str(certificate), "--fleet-size", str(streams))
@@ -60,19 +61,46 @@ def run() -> dict[str, Any]:
         return result
 
 
-def _measure(port: int, process: Any, folder: Path) -> dict[str, Any]:
-    build = _Episodes().build
-    _drive(process, port, _PATH, lambda: build(100), clients=_CLIENTS, size=100, seconds=6)
-    before = _postgres_seconds(folder)
-    mixed = _drive(process, port, _PATH, lambda: build(100), clients=_CLIENTS, size=100)
-    spent = _postgres_seconds(folder) - before
-    mixed["postgres_cpu_us_per_episode"] = round(1e4 * spent / mixed["requests"], 1)
-    half = max(10.0, mixed["episodes_per_s"] / 200)
-    return {
-        "mixed": mixed,
-        "single": _drive(process, port, _PATH, lambda: build(1)),
-        "mixed_at_half": _drive(process, port, _PATH, lambda: build(100), rate=half, size=100),
-    }
+def measure_workers(folder: Path, options: dict[int, tuple[str, ...]]) -> dict[int, dict[str, Any]]:
+    """Drive servers with so many workers in turns, so that what else the machine does meets all alike."""
+    turns: dict[int, list[dict[str, Any]]] = {workers: [] for workers in options}
+    singles: dict[int, list[dict[str, Any]]] = {workers: [] for workers in options}
+    with postgresql(folder) as url, ExitStack() as stack:
+        servers = {}
+        for workers, given in options.items():
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE workers{workers}")
+            own = url.replace("/monitor?", f"/workers{workers}?")
+            servers[workers] = stack.enter_context(serving(own, *given, "--workers", str(workers)))
+        for turn in range(TURNS + 1):
+            for workers, (port, process) in servers.items():
+                build = partial(_Episodes().build, 100)
+                before = _postgres_seconds(folder)
+                found = _drive(process, port, _PATH, build, clients=_CLIENTS, size=100, seconds=_SECONDS)
+                found["postgres"] = 1e4 * (_postgres_seconds(folder) - before) / found["requests"]
+                alone = _drive(process, port, _PATH, partial(_Episodes().build, 1), seconds=_SECONDS)
+                if turn:  # the first is to warm up
+                    turns[workers].append(found)
+                    singles[workers].append(alone)
+        result = {}
+        for workers, (port, process) in servers.items():
+            build, found, alone = partial(_Episodes().build, 100), turns[workers], singles[workers]
+            rate = _middle(found, "episodes_per_s")
+            load = _drive(process, port, _PATH, build, rate=max(10.0, rate / 200), size=100)
+            ones = zip(found, turns[min(options)], strict=True)
+            result[workers] = {
+                "episodes_per_s": round(rate),
+                "of_one": float(np.median([a["episodes_per_s"] / b["episodes_per_s"] for a, b in ones])),
+                "p99_at_half_load_ms": load["p99_ms"],
+                "single_reports_per_s": round(_middle(alone, "episodes_per_s")),
+                "server_cpu_us_per_episode": _middle(found, "server_cpu_us_per_episode"),
+                "postgres_cpu_us_per_episode": _middle(found, "postgres"),
+            }
+        return result
+
+
+def _middle(found: list[dict[str, Any]], name: str) -> float:
+    return float(np.median([each[name] for each in found]))
 
 
 def _postgres_seconds(folder: Path) -> float:
@@ -88,15 +116,14 @@ def _postgres_seconds(folder: Path) -> float:
 
 def show(result: dict[str, Any]) -> None:
     """Print both tables."""
-    one = result["workers"][1]["mixed"]["episodes_per_s"]
     print(
         "workers  episodes/s  of one  p99 at half load  single reports/s  us per episode: servers, PostgreSQL"
     )
     for workers, found in result["workers"].items():
-        mixed, rate = found["mixed"], found["mixed"]["episodes_per_s"]
-        half, single = found["mixed_at_half"]["p99_ms"], found["single"]["episodes_per_s"]
-        used = f"{mixed['server_cpu_us_per_episode']:22.0f} {mixed['postgres_cpu_us_per_episode']:11.0f}"
-        print(f"{workers:7}  {rate:10,}  {rate / one:6.2f}  {half:13.0f} ms  {single:16,}  {used}")
+        used = f"{found['server_cpu_us_per_episode']:22.0f} {found['postgres_cpu_us_per_episode']:11.0f}"
+        half, single = found["p99_at_half_load_ms"], found["single_reports_per_s"]
+        rates = f"{found['episodes_per_s']:10,}  {found['of_one']:6.2f}"
+        print(f"{workers:7}  {rates}  {half:13.0f} ms  {single:16,}  {used}")
     print("streams  episodes/s  us per episode  p99  memory")
     for streams, found in result["streams"].items():
         used = (

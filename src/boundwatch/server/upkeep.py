@@ -105,7 +105,7 @@ def tell_silence(connection: Connection, before: float, settings: Settings) -> l
         select(watches.c.id, watches.c.last_seen, streams.c.name)
         .select_from(watches.join(streams))
         .where(watches.c.closed.is_(None), watches.c.last_seen < before, untold)
-        .order_by(streams.c.name)
+        .order_by(watches.c.stream_id)  # as everybody locks them
         .limit(1000)
         .with_for_update(of=watches)
     )
