@@ -154,6 +154,7 @@ def run() -> dict[str, Any]:
         needed = {f"{a:g} and {b:g}": pool.submit(pairs_needed, (a, b), RUNS) for a, b in PAIRS}
         return {
             "runs": RUNS,
+            "races": RACES,
             "seed": SEED,
             "verdicts": {world: hits.result() / RUNS for world, hits in found.items()},
             "naive": {

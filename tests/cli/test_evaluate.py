@@ -102,6 +102,9 @@ def test_a_contradiction_in_the_file_is_refused_with_its_line(tmp_path):
     with pytest.raises(Refusal, match=rf"line {line}: alpha = 1.5 is outside"):
         evaluate("start", tmp_path / "p.toml", "-o", tmp_path / "e.db")
     assert not (tmp_path / "e.db").exists()
+    command = [sys.executable, "-m", "boundwatch", "evaluate", "start", tmp_path / "p.toml", "-o", "e.db"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert f"line {line}: alpha = 1.5 is outside" in done.stderr  # not --alpha, which start does not have
 
 
 def test_programs_ask_for_trials_and_record_them(begun):
@@ -274,7 +277,7 @@ def test_what_was_sealed_and_the_report_are_signed(tmp_path):
     play(tmp_path / "e.db")
     evaluate("report", tmp_path / "e.db", "-o", tmp_path / "r.html", "--sign", private)
     said = evaluate("verify", tmp_path / "e.db", tmp_path / "r.html", tmp_path / "p.toml", "--key", public)
-    assert "by the holder of" in said
+    assert said.count("by the holder of") == 2
     with pytest.raises(Refusal, match="is signed with another key"):
         evaluate("verify", tmp_path / "e.db", "--key", other)
     (tmp_path / "e.db.sig").write_text((tmp_path / "r.html.sig").read_text())  # of another thing
@@ -309,6 +312,10 @@ WHOLE = {
         {"question": "check", "policies": ["act"]},
         "act: ADVERSE: evidence of more failures than in the lab",
     ),
+    "check, two tasks": (
+        {"question": "check", "policies": ["act"], "tasks": ["mug", "bowl"]},
+        "act: ADVERSE: ",
+    ),
     "check, a score": (
         {"question": "check", "policies": ["act"], "measure": "score", "score_range": (0, 5)},
         "act: ADVERSE: evidence that the expected cost is higher than in the lab",
@@ -322,7 +329,9 @@ def test_every_question_from_the_protocol_to_the_report(kind, tmp_path):
     settings = {"question": "compare", "policies": ["act", "dp"], "most_rounds": 300} | settings
     if settings["question"] == "check":
         costs = [0, 0, 0, 0.2, 0, 0.2] * 10 if "measure" in settings else [0, 0, 0, 1] * 20
-        lab = bw.Certificate.from_held_out(costs, binary="measure" not in settings)
+        tasks = settings.get("tasks")
+        lab = bw.Episodes(costs, strata=None if tasks is None else tasks * (len(costs) // 2))
+        lab = bw.Certificate.from_held_out(lab, binary="measure" not in settings)
         lab.save(tmp_path / "lab.json")
         settings["certificate"] = str(tmp_path / "lab.json")
     Protocol(**settings).save(tmp_path / "p.toml")
@@ -372,6 +381,11 @@ def test_a_certificate_of_something_else_is_refused(tmp_path):
     bw.Certificate.from_held_out(costs).save(tmp_path / "lab.json")
     with pytest.raises(Refusal, match=r"reward\)/10.* and the protocol measures a score"):
         Evaluation.start(None, Protocol(**pair, measure="score", score_range=(0, 5)))
+    tasks = bw.Episodes([0, 1] * 20, strata=["mug", "bowl"] * 20)
+    bw.Certificate.from_held_out(tasks, binary=True).save(tmp_path / "lab.json")
+    for named in ([], ["mug", "cup"]):
+        with pytest.raises(Refusal, match=r"lab.json: is of the mean over"):
+            Evaluation.start(None, Protocol(**pair, tasks=named))
 
 
 def test_the_example_is_the_one_in_the_tutorial():

@@ -68,7 +68,7 @@ def said(refusal: Refusal, options: Collection[str] = ()) -> str:
     >>> said(Refusal("is outside (0, 1)", name="alpha_adverse", value=2), ["alpha_adverse"])
     '--alpha-adverse = 2 is outside (0, 1)'
     """
-    if refusal.name in options:
+    if refusal.name in options and (refusal.where is None or refusal.where.unit != "line"):  # in a file
         refusal = copy.copy(refusal)
         refusal.name = flag(str(refusal.name))
     return sentence(refusal, spell)

@@ -66,14 +66,15 @@ class Evaluation:
         if protocol.certificate is not None:
             loaded = Certificate.load(protocol.certificate)
             own, other = protocol.measured, loaded.measure
-            alike = other is None or (own.kind, own.cost_range) == (other.kind, other.cost_range)
-            if loaded.binary != (own.kind == "success") or not alike:
+            alike = other is None or other.column is None or own.cost_range == other.cost_range
+            if loaded.binary != (own.kind == "success") or not (alike or loaded.binary):
                 what = "successes" if loaded.binary else other or "costs"
                 problem = f"is of {what}, and the protocol measures a {protocol.measure} ({own})"
                 raise InvalidSetting(problem, where=Place(protocol.certificate), remedy="measure the same")
-            if loaded.strata:
-                problem, remedy = "is of the mean over tasks", "watch their trials, or certify one task"
-                raise InvalidSetting(problem, where=Place(protocol.certificate), remedy=remedy)
+            tasks = [each.name for each in loaded.strata or ()]
+            if sorted(tasks or [""]) != sorted(protocol.weights if tasks or protocol.slots > 1 else [""]):
+                problem = f"is of the mean over {', '.join(tasks)}" if tasks else "is of one task"
+                raise InvalidSetting(problem, where=Place(protocol.certificate), remedy="name its tasks")
             content = loaded.to_dict()
         secret = new_secret(protocol)
         others = [] if path is None else _started_before(Path(path), protocol)

@@ -203,10 +203,9 @@ class Protocol:
             for name in ("until_width", "until_upper"):
                 if getattr(self, name) is not None:
                     check_number(getattr(self, name), name, "in (0, 1)", 1e-9, 1, remedy="give a cost")
-        most_slots = {"check": 1, "certify": len(self.weights)}.get(self.question, self.slots)
-        if self.slots > most_slots:
-            problem = "check takes the trials of one task, and certify each task once per round"
-            raise InvalidSetting(problem, name="tasks", remedy="make an evaluation for each")
+        if self.question in ("certify", "check") and self.slots > len(self.weights):
+            problem = f"{self.question} takes each task once per round"
+            raise InvalidSetting(problem, name="tasks", remedy="leave their numbers out")
 
     def _check_measure(self) -> None:
         for name, kind in (("score_range", "score"), ("milestones", "rubric")):

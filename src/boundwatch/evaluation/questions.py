@@ -168,6 +168,7 @@ class Checking:
 
     def __init__(self, protocol: Protocol, certificate: Certificate) -> None:
         self.policies, self._margin = list(protocol.policies), protocol.margin
+        self._tasks = list(protocol.weights) if certificate.strata else [None]
         self.test = SequentialTest(
             certificate,
             alpha_adverse=protocol.alpha,
@@ -185,8 +186,8 @@ class Checking:
 
     def take(self, costs: Round) -> None:
         """Count a complete round."""
-        for cost in costs[self.policies[0]]:
-            self.test.update(cost)
+        for cost, task in zip(costs[self.policies[0]], self._tasks, strict=True):
+            self.test.update(cost, task)
 
     def finding(self) -> Any:
         """Return the finding so far."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from boundwatch._support.files import read_bytes
+from boundwatch._support.files import read_bytes, sha256_file
 from boundwatch._version import __version__
 from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
@@ -215,4 +215,8 @@ def check(evaluation: Evaluation, path: Path, others: Iterable[Path], key: Path 
                 problem, where=Place(str(other)), remedy="it was edited, or is of another evaluation"
             )
         found[other.name] = "follows from the log"
+        if key is not None and signing.signature_path(other).exists():
+            with part_of(str(other)):
+                signing.check_signature(other, {"report": sha256_file(other)}, key)
+            found[other.name] += f", signed by the holder of {key}"
     return found
