@@ -62,7 +62,10 @@ def workbook(
             for cell in row:
                 if what.get("percent") and isinstance(cell.value, float):
                     cell.number_format = "0.0%"
+                if isinstance(cell.value, datetime.time):
+                    cell.number_format = what["time"]
     what.pop("percent", None)
+    what.pop("time", None)
     for row in what.pop("hidden", ()):
         sheet.row_dimensions[row].hidden = True
     file = io.BytesIO()
@@ -86,6 +89,15 @@ ROBOT = [
 ]
 JSON = [{"trial": i, "outcome": "pass" if ok else "fail"} for i, ok in enumerate(OUTCOMES, start=1)]
 ASK = ("success", "cost", "reward")
+COUNTS = ("successes", "trials")
+
+OK_OF_N = {"successes": "successes", "trials": "trials"}
+
+
+def counts(*pairs: tuple[int, int]) -> list[float]:
+    """Return the costs of k successes in n trials, row by row."""
+    return [float(cost) for k, n in pairs for cost in [0] * k + [1] * (n - k)]
+
 
 SHEETS = [
     # Typed by hand
@@ -159,30 +171,30 @@ SHEETS = [
     text("nested_array.json", json.dumps([{"metrics": {"success": ok}} for ok in OUTCOMES]), {"success": "metrics.success"}, costs=COSTS),
     text("within.json", json.dumps({"policy": "v7", "results": [{"success": ok} for ok in OUTCOMES]}), refused=InvalidCost, asks=ASK),
     text("only_episodes.json", json.dumps({"episodes": [{"success": ok} for ok in OUTCOMES]}), refused=InvalidCost, asks=ASK),
-    text("by_name.json", json.dumps({f"ep{i}": {"success": ok} for i, ok in enumerate(OUTCOMES)}), refused=InvalidSetting, asks=ASK),
-    text("wandb_table.json", json.dumps({"columns": ["trial", "success"], "data": [[i, ok] for i, ok in enumerate(OUTCOMES)]}), refused=InvalidSetting, asks=ASK),
-    text("pandas.json", json.dumps({"trial": {str(i): i for i in range(8)}, "success": {str(i): ok for i, ok in enumerate(OUTCOMES)}}), refused=InvalidSetting, asks=ASK),
+    text("by_name.json", json.dumps({f"ep{i}": {"success": ok} for i, ok in enumerate(OUTCOMES)}), refused=InvalidSetting, asks=(*ASK, *COUNTS)),
+    text("wandb_table.json", json.dumps({"columns": ["trial", "success"], "data": [[i, ok] for i, ok in enumerate(OUTCOMES)]}), refused=InvalidSetting, asks=(*ASK, *COUNTS)),
+    text("pandas.json", json.dumps({"trial": {str(i): i for i in range(8)}, "success": {str(i): ok for i, ok in enumerate(OUTCOMES)}}), refused=InvalidSetting, asks=(*ASK, *COUNTS)),
     text("semicolons_below.csv", "Versuch;Erfolg;;\r\n" + rows("ja", "nein", ";", "\r\n", ";;") + ";;;\r\n;;;\r\n", {"success": "Erfolg"}, costs=COSTS),
     text("chinese.csv", "编号,成功\n" + rows("是", "否"), {"success": "成功"}, costs=COSTS),
     # Refused: the direction was not said, or is contradicted
-    text("grasped.csv", "trial,grasped\n" + rows("1", "0"), refused=InvalidSetting, asks=ASK),
-    text("erfolg.csv", "Versuch;Erfolg\n" + rows("ja", "nein", ";"), refused=InvalidSetting, asks=ASK),
-    text("failure.csv", "trial,failure\n" + rows("no", "yes"), refused=InvalidSetting, asks=ASK),
+    text("grasped.csv", "trial,grasped\n" + rows("1", "0"), refused=InvalidSetting, asks=(*ASK, *COUNTS)),
+    text("erfolg.csv", "Versuch;Erfolg\n" + rows("ja", "nein", ";"), refused=InvalidSetting, asks=(*ASK, *COUNTS)),
+    text("failure.csv", "trial,failure\n" + rows("no", "yes"), refused=InvalidSetting, asks=(*ASK, *COUNTS)),
     text("failure_as_success.csv", "trial,failure\n" + rows("no", "yes"), {"success": "failure"}, costs=[1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0]),
     text("success_as_cost.csv", "trial,success\n" + rows("1", "0"), {"cost": "success"}, costs=[1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 1.0]),
-    text("done.csv", "trial,done\n" + rows("1", "1"), refused=InvalidSetting, asks=ASK),
+    text("done.csv", "trial,done\n" + rows("1", "1"), refused=InvalidSetting, asks=(*ASK, *COUNTS)),
     text("bare.csv", "".join(f"{int(ok)}\n" for ok in OUTCOMES), refused=InvalidSetting, asks=ASK),
     text("bare_words.csv", "".join("yes\n" if ok else "no\n" for ok in OUTCOMES), refused=InvalidSetting, asks=ASK),
     text("bare_array.json", json.dumps(OUTCOMES), refused=InvalidSetting, asks=ASK),
-    text("two_candidates.csv", "success,reward\n1,3\n0,1\n", refused=InvalidSetting, asks=ASK),
+    text("two_candidates.csv", "success,reward\n1,3\n0,1\n", refused=InvalidSetting, asks=(*ASK, *COUNTS)),
     text("twice.csv", "trial,success,success\n1,yes,no\n", refused=InvalidSetting),
     text("pass_as_cost.csv", "trial,cost\n" + rows("pass", "fail"), refused=InvalidCost, asks=("success",)),
     # Refused: a cell that says nothing, or two things
     text("aborted.csv", "trial,success\n1,yes\n2,\n3,no\n", refused=InvalidCost),
     text("not_available.csv", "trial,success\n1,yes\n2,n/a\n", refused=InvalidCost),
     text("kinda.csv", "trial,success\n1,yes\n2,kinda\n", refused=InvalidCost, asks=("success_values",)),
-    text("score.csv", "trial,success\n1,0.85\n2,0.9\n", refused=InvalidCost, asks=("reward", "cost_range")),
-    text("grade.csv", "trial,success\n1,1\n2,2\n", refused=InvalidCost, asks=("reward", "cost_range")),
+    text("score.csv", "trial,success\n1,0.85\n2,0.9\n", refused=InvalidCost, asks=("reward", "cost_range", *COUNTS)),
+    text("grade.csv", "trial,success\n1,1\n2,2\n", refused=InvalidCost, asks=("reward", "cost_range", *COUNTS)),
     text("thousands.csv", 'trial,cost\n1,"1,234"\n2,"2,500"\n', {"cost_range": (0, 5000)}, refused=InvalidCost),
     text("points_and_commas.csv", "trial;cost\n1;0,25\n2;0.5\n", refused=InvalidCost),
     text("bare_commas.csv", "0,25\n1,0\n0,5\n", {"cost": "1"}, refused=InvalidCost),
@@ -201,14 +213,14 @@ SHEETS = [
     text("stages.csv", "trial,success\n1,S\n2,P\n3,F\n", refused=InvalidCost, asks=("success_values",)),
     text("circles.csv", "trial,success\n" + rows("○", "×"), costs=COSTS),
     text("asterisk.csv", "trial,success\n1,yes\n2,yes*\n3,no\n", refused=InvalidCost, asks=("success_values",)),
-    text("percent_of_trials.csv", "run,success\n1,85 %\n2,90 %\n", refused=InvalidCost),
-    text("eight_of_ten.csv", "object,success\nmug,8/10\nbowl,3/10\n", refused=InvalidCost),
+    text("percent_of_trials.csv", "run,success\n1,85 %\n2,90 %\n", refused=InvalidCost, asks=COUNTS),
+    text("eight_of_ten.csv", "object,success\nmug,8/10\nbowl,3/10\n", refused=InvalidCost, asks=("successes",)),
     text("units.csv", "trial,force,cost\n-,N,1\n1,12,0.2\n2,14,0.4\n", refused=InvalidCost),
     text("markdown.md", "| trial | success |\n|---|---|\n| 1 | yes |\n| 2 | no |\n", refused=InvalidSetting, asks=ASK),
     text("bare_total.csv", "trial,success\n1,1\n2,0\n3,0\n4,0\n,1\n", refused=InvalidCost),
     text("table_below.csv", "trial,success\n" + rows("1", "0") + "\nobject,grasped\n1,1\n2,0\n", refused=InvalidCost),
     text("page.xls", "<html><table><tr><td>success</td></tr></table></html>", refused=InvalidCost),
-    text("training_curve.csv", '"_step","eval/success_rate"\n100,0.1\n200,0.5\n', refused=InvalidSetting, asks=ASK),
+    text("training_curve.csv", '"_step","eval/success_rate"\n100,0.1\n200,0.5\n', refused=InvalidSetting, asks=(*ASK, *COUNTS)),
     text("gbk.csv", "编号,成功\n" + rows("是", "否"), {"success": "成功"}, encoding="gbk", refused=InvalidCost),
     workbook("formulas.xlsx", {"S": [["trial", "ok"], [1, "=TRUE()"], [2, "=FALSE()"]]}, {"success": "ok"}, refused=InvalidCost),
     declared("A1:B2", workbook("formulas_appended.xlsx", {"S": [["trial", "ok"], [1, True], [2, "=FALSE()"]]}, {"success": "ok"}, refused=InvalidCost)),
@@ -252,14 +264,14 @@ SHEETS = [
     text("attempts.csv", "trial,attempt,success\n1,1,no\n1,2,yes\n2,1,no\n", {"success": "success", "episode": "trial"}, costs=[0, 1]),
     text("attempts_as_trials.csv", "trial,attempt,success\n1,1,no\n1,2,yes\n2,1,no\n", costs=[1, 0, 1], noted="episode='trial'"),
     text("pasted_twice.csv", "trial,success\n1,yes\n2,no\n3,yes\n2,no\n", costs=[0, 1, 0, 1], noted="pasted twice?"),
-    text("counts.csv", "condition,successes,trials\nmug,9,10\nbowl,7,10\n", refused=InvalidSetting, asks=ASK),
-    text("failures.csv", "robot,failures,attempts\na,1,10\nb,3,10\n", refused=InvalidSetting, asks=ASK),
-    text("three_of_five.csv", "trial,score\n1,3/5\n2,5/5\n", {"reward": "score", "cost_range": (0, 5)}, refused=InvalidCost),
-    text("wide.csv", "trial,ACT,DP\n1,yes,no\n2,no,no\n", refused=InvalidSetting, asks=ASK),
-    text("transposed.csv", "policy,T1,T2,T3,total\nACT,1,0,1,2\nDP,0,0,1,1\n", refused=InvalidSetting, asks=ASK),
-    text("timeout.csv", "trial,time\n1,29\n2,timeout\n", {"cost": "time", "cost_range": (0, 60)}, refused=InvalidCost),
-    text("minutes.csv", "trial,time\n1,0:29\n2,0:31\n", {"cost": "time", "cost_range": (0, 60)}, refused=InvalidCost),
-    workbook("duration.xlsx", {"S": [["trial", "time"], [1, datetime.timedelta(seconds=12)]]}, {"cost": "time", "cost_range": (0, 60)}, refused=InvalidCost),
+    text("counts.csv", "condition,successes,trials\nmug,9,10\nbowl,7,10\n", refused=InvalidSetting, asks=(*ASK, *COUNTS)),
+    text("failures.csv", "robot,failures,attempts\na,1,10\nb,3,10\n", refused=InvalidSetting, asks=(*ASK, *COUNTS)),
+    text("three_of_five.csv", "trial,score\n1,3/5\n2,5/5\n", {"reward": "score", "cost_range": (0, 5)}, costs=[0.4, 0]),
+    text("wide.csv", "trial,ACT,DP\n1,yes,no\n2,no,no\n", refused=InvalidSetting, asks=(*ASK, *COUNTS)),
+    text("transposed.csv", "policy,T1,T2,T3,total\nACT,1,0,1,2\nDP,0,0,1,1\n", refused=InvalidSetting, asks=(*ASK, *COUNTS)),
+    text("timeout.csv", "trial,time\n1,29\n2,timeout\n", {"cost": "time", "cost_range": (0, 60)}, refused=InvalidCost, asks=("timeout_as",)),
+    text("minutes.csv", "trial,time\n1,0:29\n2,0:31\n", {"cost": "time", "cost_range": (0, 60)}, costs=[29 / 60, 31 / 60]),
+    workbook("duration.xlsx", {"S": [["trial", "time"], [1, datetime.timedelta(seconds=12)]]}, {"cost": "time", "cost_range": (0, 60)}, costs=[0.2]),
     workbook("nine_of_ten_date.xlsx", {"S": [["object", "success"], ["mug", datetime.datetime(2026, 9, 10)]]}, refused=InvalidCost),
     text("not_run_yet.csv", "trial,success\n1,yes\n2,no\n3,\n4,\n", refused=InvalidCost),
     text("short_failures.csv", "trial,notes,success\n1,fine,yes\n2,no\n", refused=InvalidCost),
@@ -275,6 +287,79 @@ SHEETS = [
     workbook("per_policy.xlsx", {"ACT": ROBOT, "DP": ROBOT}, refused=InvalidSetting, asks=("sheet",)),
     workbook("merged_policy.xlsx", {"S": [["policy", "success"], ["ACT", "yes"], [None, "no"]]}, {"success": "success", "policy": "policy"}, refused=InvalidCost),
     workbook("summary_beside.xlsx", {"Summary": [["mean", 0.5]], "Raw": ROBOT}, costs=COSTS),
+    # Counts
+    text("successes.csv", "condition,successes,trials\nmug,9,10\nbowl,7,10\n", OK_OF_N, costs=counts((9, 10), (7, 10))),
+    text("failures_of.csv", "robot,failures,attempts\na,1,10\nb,3,10\n", {"failures": "failures", "trials": "attempts"}, costs=counts((9, 10), (7, 10))),
+    text("k_of_n.csv", "object,success\nmug,9/10\nbowl,7 / 10\ncup,3 of 5\n", {"successes": "success"}, costs=counts((9, 10), (7, 10), (3, 5))),
+    text("failed_k_of_n.csv", "object;failed\nmug;1/10\nbowl;3 von 10\n", {"failures": "failed"}, costs=counts((9, 10), (7, 10))),
+    text("k_of_n_twice.csv", "object,ok,n\nmug,9/10,10\n", {"successes": "ok", "trials": "n"}, costs=counts((9, 10))),
+    text("k_of_other_n.csv", "object,ok,n\nmug,9/10,20\n", {"successes": "ok", "trials": "n"}, refused=InvalidCost),
+    text("percent_of_n.csv", "task,rate,n\nmug,85%,20\nbowl,33 %,3\ncup,100%,4\n", {"successes": "rate", "trials": "n"}, costs=counts((17, 20), (1, 3), (4, 4))),
+    text("percent_de.csv", "Aufgabe;Quote;n\nTasse;66,7 %;3\n", {"successes": "Quote", "trials": "n"}, costs=counts((2, 3))),
+    text("percent_of_none.csv", "task,rate,n\nmug,85%,20\nbowl,85%,30\n", {"successes": "rate", "trials": "n"}, refused=InvalidCost),
+    text("percent_of_several.csv", "task,rate,n\nmug,85%,1000\nbowl,33%,1001\n", {"successes": "rate", "trials": "n"}, refused=InvalidCost),
+    text("share_of_n.csv", "policy,n,success rate\nACT,20,0.85\n", {"successes": "success rate", "trials": "n", "cost_range": (0, 1)}, costs=counts((17, 20))),
+    text("share_undeclared.csv", "policy,n,success rate\nACT,20,0.85\n", {"successes": "success rate", "trials": "n"}, refused=InvalidCost, asks=("cost_range",)),
+    text("share_of_hundred.csv", "task,n,rate\nmug,20,85\n", {"successes": "rate", "trials": "n", "cost_range": (0, 100)}, costs=counts((17, 20))),
+    workbook("percent_of_n.xlsx", {"S": [["task", "n", "rate"], ["mug", 20, 0.85], ["bowl", 3, 2 / 3]]}, {"successes": "rate", "trials": "n"}, percent=True, costs=counts((17, 20), (2, 3))),
+    workbook("counts.xlsx", {"S": [["task", "ok", "n"], ["mug", 9, 10], ["bowl", 7.0, 10]]}, {"successes": "ok", "trials": "n"}, costs=counts((9, 10), (7, 10))),
+    text("more_than_n.csv", "task,successes,trials\nmug,9,10\nbowl,11,10\n", OK_OF_N, refused=InvalidCost),
+    text("negative.csv", "task,successes,trials\nmug,-1,10\n", OK_OF_N, refused=InvalidCost),
+    text("half.csv", "task,successes,trials\nmug,8.5,10\n", OK_OF_N, refused=InvalidCost),
+    text("half_trials.csv", "task,successes,trials\nmug,8,10.5\n", OK_OF_N, refused=InvalidCost),
+    text("no_trials.csv", "task,successes,trials\nmug,8,10\nbowl,7,\n", OK_OF_N, refused=InvalidCost),
+    text("none_run.csv", "task,successes,trials\nmug,8,10\nbowl,0,0\n", OK_OF_N, refused=InvalidCost),
+    text("without_n.csv", "task,successes\nmug,9\n", {"successes": "successes"}, refused=InvalidCost, asks=("trials",)),
+    text("counts_total.csv", "task,successes,trials\nmug,9,10\nbowl,7,10\nTotal,16,20\n", OK_OF_N, refused=InvalidCost, asks=("as_is",)),
+    text("counts_subtotal.csv", "task,ok\nmug 1,9/10\nmug 2,8/10\nmug,17/20\nbowl 1,3/10\nbowl 2,4/10\nbowl,7/20\n", {"successes": "ok"}, refused=InvalidCost, asks=("as_is",)),
+    text("counts_no_total.csv", "task,ok\na,5/5\nb,5/5\nc,10/10\n", {"successes": "ok", "as_is": True}, costs=[0.0] * 20),
+    text("counts_mean.csv", "task,successes,trials\nmug,9,10\nbowl,7,10\nmean,8,\n", OK_OF_N, refused=InvalidCost),
+    text("pivot.csv", "object,success,count\nmug,1,9\nmug,0,1\nbowl,1,7\nbowl,0,3\n", {"count": "count"}, costs=[0.0] * 9 + [1] + [0] * 7 + [1] * 3),
+    text("pivot_words.csv", "object,outcome,count\nmug,placed,9\nmug,dropped,0\nbowl,dropped,3\n", {"success": "outcome", "success_values": "placed", "count": "count"}, costs=[0.0] * 9 + [1] * 3),
+    text("pivot_total.csv", "object,success,count\nmug,1,9\nmug,0,1\nbowl,1,7\nbowl,0,3\ntotal,1,16\ntotal,0,4\n", {"count": "count"}, refused=InvalidCost, asks=("as_is",)),
+    text("pivot_grand_total.csv", "object,success,count\nmug,1,9\nmug,0,1\nTotal,,10\n", {"count": "count"}, refused=InvalidCost),
+    text("pivot_small.csv", "object,success,count\na,1,1\nb,1,1\nc,1,2\n", {"count": "count"}, refused=InvalidCost, asks=("as_is",)),
+    text("histogram.csv", "score,count\n5,2\n0,1\n", {"reward": "score", "cost_range": (0, 5), "count": "count"}, costs=[0, 0, 1]),
+    text("pivot_unused.csv", "object,success,count\nmug,1,9\nmug,0,1\n", refused=InvalidSetting, asks=(*COUNTS, "failures", "count", "as_is")),
+    text("trials_unused.csv", "task,trials,success\nmug,10,1\nbowl,10,0\n", refused=InvalidSetting, asks=(*COUNTS, "failures", "count", "as_is")),
+    text("n_unused.csv", "policy,N,success rate\nACT,20,0.85\n", {"reward": "success rate", "cost_range": (0, 1)}, refused=InvalidSetting, asks=(*COUNTS, "failures", "count", "as_is")),
+    text("n_as_is.csv", "n,success\n1,1\n2,0\n", {"as_is": True}, costs=[0, 1]),
+    text("n_of_one.csv", "object,n,success\nmug,1,1\ncup,1,0\n", costs=[0, 1]),
+    workbook("nine_of_ten.xlsx", {"S": [["object", "ok"], ["mug", datetime.datetime(2026, 9, 10)]]}, {"successes": "ok"}, refused=InvalidCost),
+    text("ten_sep.csv", "object,ok\nmug,10-Sep\n", {"successes": "ok"}, refused=InvalidCost),
+    text("ten_sep_as_success.csv", "object,success\nmug,10-Sep\n", refused=InvalidCost),
+    text("per_policy_counts.csv", "object,ACT,DP\nmug,9/10,4/10\nbowl,7/10,5/10\n", {"successes": "dp"}, costs=counts((4, 10), (5, 10))),
+    text("scenes_counted.csv", "scene,ok,n\na,1,2\nb,2,2\n", {"successes": "ok", "trials": "n", "cluster": "scene"}, costs=[0.5, 0]),
+    text("counted_steps.csv", "scene,ok,n\na,1,2\n", {"successes": "ok", "trials": "n", "episode": "scene"}, refused=InvalidSetting),
+    text("counted_where.csv", "site,ok\nlab,9/10\nkitchen,3/4\n", {"successes": "ok", "where": {"site": "kitchen"}}, costs=counts((3, 4))),
+    text("k_of_n.json", json.dumps([{"object": "mug", "ok": "9/10"}, {"object": "cup", "ok": "2/3"}]), {"successes": "ok"}, costs=counts((9, 10), (2, 3))),
+    # Times, scores, what was declared for a word or for nothing, merged cells
+    text("timeout_as.csv", "trial,time\n1,29\n2,Timeout\n3,timed out\n", {"cost": "time", "cost_range": (0, 60), "timeout_as": 60}, costs=[29 / 60, 1, 1]),
+    text("timeout_in_minutes.csv", "trial,time\n1,0:30\n2,TIMEOUT\n3,1:00\n", {"cost": "time", "cost_range": (0, 60), "timeout_as": 60}, costs=[0.5, 1, 1]),
+    text("hours.csv", "trial,time\n1,0:30:00\n2,1:00:00\n", {"cost": "time", "cost_range": (0, 3600)}, costs=[0.5, 1]),
+    text("minutes_without_range.csv", "trial,cost\n1,0:29\n", refused=InvalidCost, asks=("cost_range",)),
+    text("minutes_and_seconds.csv", "trial,time\n1,0:29\n2,31\n", {"cost": "time", "cost_range": (0, 60)}, refused=InvalidCost),
+    text("minutes_beyond.csv", "trial,time\n1,0:29\n2,1:01\n", {"cost": "time", "cost_range": (0, 60)}, refused=InvalidCost, asks=("cost_range",)),
+    workbook("time_of_day.xlsx", {"S": [["trial", "time"], [1, datetime.time(0, 1)]]}, {"cost": "time", "cost_range": (0, 60)}, time="h:mm", refused=InvalidCost),
+    workbook("time_with_seconds.xlsx", {"S": [["trial", "time"], [1, datetime.time(0, 0, 30)]]}, {"cost": "time", "cost_range": (0, 60)}, time="h:mm:ss", costs=[0.5]),
+    text("score_of_ten.csv", "trial,score\n1,3/10\n", {"reward": "score", "cost_range": (0, 5)}, refused=InvalidCost, asks=("cost_range", "successes")),
+    text("score_date.csv", "trial,score\n1,5-Mar\n", {"reward": "score", "cost_range": (0, 5)}, refused=InvalidCost),
+    text("empty_is_failure.csv", "trial,success\n1,✓\n2,\n", {"empty_as": "no"}, costs=[0, 1]),
+    text("empty_is_zero.csv", "trial,cost\n1,0.5\n2,\n", {"empty_as": 0}, costs=[0.5, 0]),
+    text("empty_mode.csv", "trial,failure mode\n1,\n2,slipped\n3,timeout\n", {"cost": "failure mode", "empty_as": "0"}, costs=[0, 1, 1], noted="'slipped' (1)"),
+    text("mode_of_nothing.csv", "trial,failure mode\n1,\n2,n/a\n", {"cost": "failure mode", "empty_as": "0"}, refused=InvalidCost),
+    text("ok_mode.csv", "trial,failure mode\n1,\n2,ok\n", {"cost": "failure mode", "empty_as": "0"}, refused=InvalidCost, asks=("success",)),
+    workbook("filled_down.xlsx", {"S": [["policy", "success"], ["ACT", "yes"], [None, "no"], ["DP", "no"], [None, "yes"]]}, {"policy": "policy", "fill_down": "policy", "where": {"policy": "DP"}}, costs=[1, 0]),
+    text("filled_down.csv", "task,trial,success\nmug,1,1\n,2,0\nbowl,1,1\n", {"strata": "task", "fill_down": ["task"]}, costs=[0, 1, 0]),
+    text("nothing_above.csv", "task,success\n,1\nmug,0\n", {"strata": "task", "fill_down": "task"}, refused=InvalidCost),
+    # Small ones
+    text("gbk_beside_ascii.csv", "trial,object,成功\n1,mug,是\n", {"success": "成功"}, encoding="gbk", refused=InvalidSetting, asks=("success",)),
+    text("gbk_words.csv", "trial,object,success\n1,mug,是\n", encoding="gbk", refused=InvalidCost, asks=("success_values",)),
+    text("gaps.csv", "trial,success\n" + "".join(f"{i},1\n" for i in range(1, 31) if i not in (4, 11, 17)), costs=[0.0] * 27, noted="no row has trial 4, 11, 17"),
+    text("gaps_as_is.csv", "trial,success\n" + "".join(f"{i},1\n" for i in range(1, 31) if i != 4), {"as_is": True}, costs=[0.0] * 29),
+    text("redone.csv", "trial,success\n16,yes\n17,no\n17 (redo),yes\n", costs=[0, 1, 0], noted="17 (redo) stands beside 17"),
+    text("scenes_again.csv", "scene,success\n" + "kitchen,1\ntable,0\nkitchen,0\ntable,1\n" * 2, costs=[0, 1, 1, 0] * 2, noted="cluster='scene'"),
+    text("object_total.csv", "object,success\nmug,1\nmug,0\nmug total,9\n", refused=InvalidCost, asks=("reward", "cost_range", *COUNTS)),
 ]  # fmt: skip
 
 

@@ -58,20 +58,22 @@ Commands that read a file have these; where all are the same, they are one line 
 ```
 """
 
-OPTIONS = re.compile(r"^  --success COL .*?^  --evaluation K [^\n]*(?:\n {20,}[^\n]*)*", re.M | re.S)
+OPTIONS = re.compile(r"^  --success COL .*?^  --sheet NAME [^\n]*(?:\n {20,}[^\n]*)*", re.M | re.S)
+RARE = re.compile(r"^  Also: .*?\)\.\n", re.M | re.S)
 """The options of the file, in what --help prints; most commands have the same."""
 
 
 def render(width: int = 100) -> str:
     """Return the page."""
     root = typer.main.get_command(app)
-    (options,) = OPTIONS.findall(_help(("certify",), width))
+    (options,), (rare,) = (each.findall(_help(("certify",), width)) for each in (OPTIONS, RARE))
     once = "  --success COL ...".ljust(30) + "See the options of the file."
     sections = [
-        f"## {' '.join(path)}\n\n```text\n{_help(path[1:], width).replace(options, once)}\n```\n"
+        f"## {' '.join(path)}\n\n```text\n{said}\n```\n"
         for path in _paths(root, "boundwatch")
+        for said in [_help(path[1:], width).replace(options, once).replace(rare, "")]
     ]
-    return "\n".join([INTRODUCTION.replace("{options}", options), *sections])
+    return "\n".join([INTRODUCTION.replace("{options}", f"{options}\n{rare}".rstrip()), *sections])
 
 
 def _paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:

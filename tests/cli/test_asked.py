@@ -19,7 +19,7 @@ def test_tasks_in_blocks_are_refused_until_they_are_declared(run, tmp_path):
         certified = run("certify", "new.csv", *until, "12", *follow)
         assert (certified.code, "--where task=bowl" in certified.err) == (1, True)
         assert run("certify", "new.csv", *until, "9", *follow, "--where", "task=mug").code == 0
-    assert "use --by" in run("watch", "c.json", "new.csv", "--strata", "task").err
+    assert "with --by" in run("watch", "c.json", "new.csv", "--strata", "task").err
     assert "mean over 2 tasks" in run("certify", "new.csv", *until, "9", "--strata", "task").out
 
 

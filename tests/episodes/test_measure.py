@@ -18,6 +18,8 @@ MEASURES = st.one_of(
     st.builds(Measure, st.just("success"), NAMES | st.none(), success_values=WORDS),
     st.builds(Measure, st.just("cost"), NAMES | st.none(), RANGES | st.none()),
     st.builds(Measure, st.just("reward"), NAMES | st.none(), RANGES),
+    st.builds(Measure, st.sampled_from(["successes", "failures"]), NAMES, trials=NAMES | st.none()),
+    st.builds(Measure, st.just("cost"), NAMES, count=NAMES, empty_as=st.text(), timeout_as=st.floats(0, 1)),
 )
 DESIGNS = st.builds(
     Design,
@@ -49,6 +51,12 @@ def test_a_design_survives_json(design):
         ({"kind": "reward"}, "cost_range"),
         ({"kind": "cost", "success_values": ("yes",)}, "success_values"),
         ({"kind": "reward", "cost_range": (0, 5), "success_values": ("yes",)}, "success_values"),
+        ({"kind": "success", "trials": "n"}, "successes"),
+        ({"kind": "successes", "count": "n"}, "success"),
+        ({"kind": "failures", "trials": "n", "empty_as": "0"}, "cost"),
+        ({"kind": "success", "timeout_as": 1}, "cost"),
+        ({"kind": "successes", "cost_range": (0, 1)}, "trials"),
+        ({"kind": "successes", "trials": "n", "success_values": ("yes",)}, "success_values"),
     ],
 )
 def test_contradictions_are_refused_with_the_argument_at_fault(arguments, remedy):

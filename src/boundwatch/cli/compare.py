@@ -127,16 +127,21 @@ def compare(
     if follow:
         named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
     else:
-        named = _read_policies(policies, reading, policy, binary=binary or None, pair_by=pair_by)
+        answers = (*ANSWERS, "count") if once else ANSWERS
+        named = _read_policies(
+            policies, reading, policy, binary=binary or None, pair_by=pair_by or (), answers=answers
+        )
         if against is not None:
             mine = next(iter(named.values()))
             theirs = _counted(against, mine) or _published(against, mine)
             if theirs is None:
-                theirs = reading.read(against, binary=mine.binary or None, answers=ANSWERS)
+                theirs = reading.read(against, binary=mine.binary or None, answers=answers)
             named = {against: theirs} | named
+        _refuse_counts(named if paired else {})
         if paired and pair_by is None:
             _refuse_other_rows(
-                partial(_read_policies, policies, reading, policy, binary=binary or None), policies
+                partial(_read_policies, policies, reading, policy, binary=binary or None, answers=answers),
+                policies,
             )
         if pair_by is None or not once:
             named = _aligned(named if pair_by is None else matched(named, pair_by), paired, in_order=not once)
@@ -173,13 +178,13 @@ _KEYS = ("seed", "scene")
 
 
 def _read_policies(
-    paths: list[str], reading: Reading, policy: str | None, *, binary: bool | None, pair_by: str | None
+    paths: list[str], reading: Reading, policy: str | None, *, answers: tuple[str, ...], **others: Any
 ) -> dict[str, Episodes]:
     """Return the episodes of every policy by its name: a file, or a column, a sheet or rows of one file."""
-    read = partial(Reading.read, binary=binary, answers=ANSWERS, pair_by=pair_by or ())
+    read: Any = partial(Reading.read, answers=answers, **others)
     if policy is not None:
-        read = partial(read, answers=("policy", *ANSWERS))
-        whole = read(reading, paths[0], policy=policy)
+        read = partial(read, answers=("policy", *answers))
+        whole: Episodes = read(reading, paths[0], policy=policy)
         found = whole.split("policy")
         if len(found) < 2:
             problem = f"names {len(found)} policy; two are needed"
@@ -247,6 +252,14 @@ def _published(path: str, like: Episodes) -> Episodes | None:
         source=path,
         design=replace(like.design, cluster=None, pair_by=(), where={}),
     )
+
+
+def _refuse_counts(named: Mapping[str, Episodes]) -> None:
+    """Refuse counts where trials have partners."""
+    for each in named.values():
+        if each.measure.counted:
+            problem, remedy = "counts trials, and nobody knows which are partners", "give a row per trial"
+            raise InvalidSetting(problem, where=Place(each.source, column=each.measure.column), remedy=remedy)
 
 
 def _refuse_other_rows(read: Callable[..., dict[str, Episodes]], paths: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
@@ -24,6 +25,7 @@ from boundwatch.reporting import families as words
 from boundwatch.reporting import wording
 from boundwatch.reporting.wording import count
 
+_ARGUMENT = re.compile(r"\b(by|strata|cluster|episode)='([^']*)'")  # in notes, as Python spells it
 _UNUSUAL = 0.2  # a level that people may not have meant
 
 
@@ -62,7 +64,9 @@ def describe_source(episodes: Episodes) -> str:
     """Say which file and column the costs came from, and how they were turned into costs."""
     design, measure = episodes.design, episodes.measure
     said = episodes.source + (f", column {measure.column}" if measure.column else "")
-    if measure.cost_range is not None:
+    if measure.counted or measure.timeout_as is not None or measure.empty_as is not None:
+        said = f"{episodes.source}, {measure}"
+    elif measure.cost_range is not None:
         low, high = map(shortest, measure.cost_range)
         worst = low if measure.kind == "reward" else high
         said += f", rescaled to a cost from the range {low} to {high}: {worst} is worst"
@@ -105,7 +109,7 @@ def print_warnings(*read: Episodes) -> None:
         notes |= dict.fromkeys(each.notes)
         warnings |= dict.fromkeys(each.warnings)
     for line in (*map("note: {}".format, notes), *map("warning: {}".format, warnings)):
-        warn(line)
+        warn(_ARGUMENT.sub(r"--\1 \2", line))
 
 
 def warn(message: str) -> None:

@@ -17,11 +17,11 @@ from boundwatch.certificates.family import CertificateFamily, load, no_certifica
 from boundwatch.cli import output as out
 from boundwatch.cli.options import refuse
 from boundwatch.cli.spelling import flag
-from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design, Reduction
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import KINDS, Kind, Measure
+from boundwatch.episodes.measure import COUNTS, KINDS, Kind, Measure
+from boundwatch.episodes.words import normal
 from boundwatch.errors import (
     Argument,
     BoundwatchError,
@@ -68,16 +68,23 @@ class Reading:
     reward COL: Or: column of rewards (higher is better); needs --cost-range.
     cost_range LOW HIGH: Range of costs or rewards, known in advance; it becomes [0, 1].
     success_values WORD,WORD: Words that mean success, if not the usual ones; others are failures.
+    successes COL: Or: column of counts: 9/10, or how many (85%) of --trials.
+    failures COL: counts
+    trials COL: Column of the number of trials behind counts.
+    count COL: trials per row
+    timeout_as X: its value
+    empty_as X: empty cells
     where COL=VALUE: Read only the rows with this value in this column; repeatable.
+    fill_down COL: merged cells
     strata COL: Column of the fixed set of tasks whose mean is meant.
-    weights TASK=W,...: What each task counts in that mean. [default: all count alike]
+    weights TASK=W,...: of strata
     cluster COL: Column of scenes, seeds or days, whose repeats are not independent.
     episode COL: Column that names the episode, if each row is one of its steps.
-    reduce RULE: How steps become one value: any, sum, mean, max or last.
+    reduce RULE: any, sum, mean, max, last
     as_is: Ask nothing about columns that are not declared.
-    file_format F: Format of the file. [default: recognized by content]
+    file_format F: of file
     sheet NAME: Sheet of a workbook. [default: the one with the column]
-    evaluation K: Which evaluation in evaluations.npz, from 1. [default: the last]
+    evaluation K: of .npz
     """
 
     panel: ClassVar[str] = "The file"
@@ -86,7 +93,14 @@ class Reading:
     reward: list[str] | None = None
     cost_range: tuple[float, float] | None = None
     success_values: list[str] | None = None
+    successes: list[str] | None = None
+    failures: list[str] | None = None
+    trials: list[str] | None = None
+    count: str | None = None
+    timeout_as: float | None = None
+    empty_as: str | None = None
     where: list[str] | None = None
+    fill_down: list[str] | None = None
     strata: str | None = None
     weights: list[str] | None = None
     cluster: str | None = None
@@ -117,15 +131,23 @@ class Reading:
         other = "cost_range" if kind == "success" else "success_values"
         dropped = (*KINDS, other) if len(kinds) > 1 else KINDS
         changes: dict[str, Any] = {**dict.fromkeys(dropped), kind: [column]}
+        if len(self.trials or ()) > 1:
+            counted = [each for each, its in self.columns.items() if its in COUNTS]
+            if len(counted) != len(self.trials or ()):
+                raise typer.BadParameter("--trials: give one for all columns, or one for each")
+            changes["trials"] = dict(zip(counted, ([each] for each in self.trials or ()), strict=True))[
+                column
+            ]
         return dataclasses.replace(self, **changes)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `read_costs` that these options are."""
         self.refuse_several()
-        firsts = {name: next(iter(getattr(self, name) or ()), None) for name in (*KINDS, "sheet")}
+        firsts = {name: next(iter(getattr(self, name) or ()), None) for name in (*KINDS, "trials", "sheet")}
         words, where = self.success_values or (), conditions(self.where)
-        weights = parse_weights(self.weights)
-        return vars(self) | firsts | {"success_values": words, "where": where, "weights": weights}
+        weights, filled = parse_weights(self.weights), self.fill_down or ()
+        lists = {"success_values": words, "where": where, "weights": weights, "fill_down": filled}
+        return vars(self) | firsts | lists
 
     def design(self, kind: type[Design] = Design, **others: Any) -> Design:
         """Return how rows relate, as far as options say so; `others` are further fields."""
@@ -203,7 +225,7 @@ class Reading:
 
         `answers` are the arguments by which a column of tasks can be declared.
         """
-        names = ["sheet", "episode", "reduce", "evaluation"]
+        names = ["sheet", "episode", "reduce", "evaluation", "fill_down"]
         names += [] if self.file_format in (None, "csv", "jsonl") else ["file_format"]
         why = f"does not go with {options}, where trials are read line by line"
         refuse({name: getattr(self, name) for name in names}, why)
@@ -214,7 +236,8 @@ class Reading:
             own = metrics.get(normal(column), {}).values() if metrics else ()
             judge = next(iter([*own, *everyone]), None)
             certified = None if judge is None else judge.measure or Measure("cost")
-            said = {name: one[name] for name in (*KINDS, "cost_range", "success_values")}
+            beside = ("cost_range", "success_values", "trials", "count", "timeout_as", "empty_as")
+            said = {name: one[name] for name in (*KINDS, *beside)}
             declared[column if len(columns) > 1 else ""] = dataclasses.replace(
                 Declared.of(**said, design=design, certified=certified),
                 answers=answers,
@@ -254,8 +277,10 @@ class Reading:
                 f"{listed} go together with the certificates of several columns (certify with both first), "
                 "or in compare with one file that has a column per policy; name one column"
             )
-        if len(self.sheet or ()) > 1:
-            raise typer.BadParameter("several --sheet go with compare and one workbook; name one")
+        for name in ("sheet", "trials"):
+            if len(getattr(self, name) or ()) > 1:
+                several = "compare and one workbook" if name == "sheet" else "a column of counts for each"
+                raise typer.BadParameter(f"several --{name} go with {several}; name one")
 
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""

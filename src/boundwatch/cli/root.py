@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -25,7 +26,7 @@ from typer.core import TyperCommand
 
 from boundwatch._support.describing import printable
 from boundwatch._version import __version__
-from boundwatch.cli.options import PANELS, as_options
+from boundwatch.cli.options import PANELS, RARE, as_options
 from boundwatch.cli.spelling import said
 from boundwatch.errors import BoundwatchError, Refusal
 
@@ -51,7 +52,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class _Command(TyperCommand):
     """A command that refuses an option given twice, of which the first would be ignored.
 
-    Its help fits on a screen: options that judge, read and write, each on a line.
+    Its help fits on a screen: options that judge, read and write, each on a line, and the rare ones of a file
+    in a paragraph.
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -65,8 +67,13 @@ class _Command(TyperCommand):
         for title, options in groups.items():
             if records := list(filter(None, (each.get_help_record(ctx) for each in options))):
                 formatter.write(f"{title}:\n")
+                rare = [each.get_help_record(ctx) for each in options if reads and each.name in RARE]
+                listed = ", ".join(f"{flag} ({text})" for flag, text in rare)
                 with formatter.indentation():
-                    formatter.write_dl(records, col_max=26)
+                    formatter.write_dl([each for each in records if each not in rare], col_max=26)
+                if rare:
+                    fill = textwrap.TextWrapper(formatter.width, "  ", "  ", break_on_hyphens=False).fill
+                    formatter.write(fill(f"Also: {listed}.") + "\n")
 
     def format_epilog(self, _ctx: Any, formatter: Any) -> None:
         """Write the examples."""

@@ -15,6 +15,7 @@ _PLACEHOLDERS = {
     "where": "COL=VALUE",
     "pair_by": "COL,COL",
     **dict.fromkeys(("success", "cost", "reward", "strata", "cluster", "by", "policy", "episode"), "COL"),
+    **dict.fromkeys(("successes", "failures", "trials", "count", "fill_down"), "COL"),
     "reduce": "RULE",
     "sheet": "NAME",
 }

@@ -137,6 +137,7 @@ def watch(
         **{each: getattr(reading, each) for each in KINDS},
         "cost_range": reading.cost_range and list(reading.cost_range),
         "success_values": reading.success_values or [],
+        **{each: getattr(reading, each) for each in ("timeout_as", "empty_as")},
         **names,
         "id": number,
         "predicted": predicted,

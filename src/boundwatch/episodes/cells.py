@@ -7,17 +7,28 @@ import math
 import numbers
 import re
 import sys
-import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.validation import shortest
+from boundwatch.episodes.words import (
+    INITIALS,
+    Mark,
+    Outcome,
+    date,
+    garbled,
+    is_empty,
+    is_missing,
+    normal,
+    number,
+    outcome,
+)
 from boundwatch.errors import Argument, InvalidCost, Remedy, shown
 
 if TYPE_CHECKING:
@@ -25,96 +36,15 @@ if TYPE_CHECKING:
 
 Cells = Sequence[Any] | NDArray[Any]
 Costs = NDArray[np.float64]
-Mark = Literal["", ".", ","]
 
-_COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE).fullmatch
-_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}").fullmatch  # 1,234 could be 1234 or 1.234; 0,125 could not
-_SEVERAL = re.compile(r"\d+\s*(/|of|von|out of)\s*\d+|[\d.,]+\s*[%％]", re.IGNORECASE).fullmatch
+_OF = re.compile(r"(\d+(?:[.,]\d+)?)\s*(?:/|of|von|out of)\s*(\d+)", re.IGNORECASE).fullmatch
+_CLOCK = re.compile(r"(?:(\d+):(?=\d\d:))?(\d+):([0-5]\d(?:\.\d+)?)", re.ASCII).fullmatch  # 1:02:03, 12:34
 _DIGITS = re.compile(r"[-+]?\d[\d.,' \u00a0\u202f]*").fullmatch
 _PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII).fullmatch
-_MISSING = {"", "n/a", "na", "nan", "null", "none", "-", "--", "?", "#n/a", "#nv"}
-# The minus of typesetters, and what East Asian keyboards write instead of a point, a minus and a percent sign
-# (their digits Python knows).
-_VARIANTS = {0x2212: "-", 0xFF0E: ".", 0xFF0C: ",", 0xFF0D: "-", 0xFF05: "%"}
+_TIMEOUTS = {"timeout", "time out", "time-out", "timed out"}
 _NAME_WORDS = Argument("success_values")
 _MOST_WORDS = 5
 _ANY_NUMBER = (-sys.float_info.max, sys.float_info.max)
-
-
-def normal(text: str) -> str:
-    """Return a text as it is compared with others: in any case, with any spaces, accents and ticks."""
-    plain = unicodedata.normalize("NFKC", text).replace("\ufe0f", "")  # the mark of a picture, not of a word
-    return " ".join(plain.casefold().split())
-
-
-class Outcome(NamedTuple):
-    """What a word says, and whether it is good or bad by itself.
-
-    Yes and no answer a question, so they mean something in a column of costs, too; pass and failed judge.
-    """
-
-    success: bool
-    judges: bool
-
-
-# One table, in all languages at once.
-_TABLE = {
-    (True, False): "yes y true t ja j wahr oui vrai si sí sì verdadero vero sim verdadeiro tak 是",
-    (False, False): "no n false f nein falsch non faux falso não nao nee nej nie 否",
-    (True, True): (
-        "success successful succeeded succes succès pass passed ok okay good erfolg erfolgreich bestanden "
-        "gelungen io i.o. i.o réussi réussite éxito exito exitoso successo riuscito sucesso 成功 "
-        "✓ ✔ ✅ ☑ ○ 👍"
-    ),
-    (False, True): (
-        "failure fail failed unsuccessful nok ko bad aborted not_ok no_success not_successful not_passed "
-        "misserfolg fehlgeschlagen fehler durchgefallen nicht_erfolgreich nicht_bestanden nio n.i.o. "
-        "n.i.o n.io échec echec échoué fallo fracaso fallito fallimento falha 失败 失敗 ✗ ✘ ✖ ❌ × 👎"
-    ),
-}
-_OUTCOMES = {
-    normal(word.replace("_", " ")): Outcome(*says) for says, words in _TABLE.items() for word in words.split()
-}
-# Success and failure by one letter each: only where a column has no other word.
-_INITIALS = {"s": True, "f": False}
-
-
-def outcome(text: str) -> Outcome | None:
-    """Return what a word says; None if it is not known."""
-    return _OUTCOMES.get(normal(text))
-
-
-class Number(NamedTuple):
-    """A number that was written as text; its comma is `ambiguous` if it may stand between thousands."""
-
-    value: float
-    mark: Mark
-    percent: bool
-    ambiguous: bool
-
-
-def number(text: str) -> Number | None:
-    """Return the number in a text; None if there is none."""
-    plain = text.strip().translate(_VARIANTS)
-    percent = plain.endswith("%")
-    plain = plain.removesuffix("%").rstrip()
-    comma = _COMMA(plain) is not None
-    if "_" in plain:  # Python reads 0_1 as 1
-        return None
-    try:
-        value = float(plain.replace(",", ".") if comma else plain)
-    except ValueError:
-        return None
-    return Number(
-        value, "," if comma else "." if "." in plain else "", percent, comma and _THOUSANDS(plain) is not None
-    )
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a cell holds nothing: empty, null, NaN, or a word for that."""
-    if isinstance(value, str):
-        return value.strip().casefold() in _MISSING
-    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 @dataclass
@@ -127,17 +57,20 @@ class Notation:
     decimal: Mark = ""
     percent: bool | None = None
     words: bool | None = None  # whether costs are words (yes, no), not numbers
+    clock: bool | None = None  # whether they are times (0:29), not numbers
     initials: bool | None = None  # whether outcomes are S and F
 
 
 class Converted(NamedTuple):
     """The costs of some cells, and which words became failures, how often each.
 
-    These are the words that are neither among the declared `success_values` nor known to mean failure.
+    These are the words that are neither among the declared `success_values` nor known to mean failure. Where
+    rows count trials, `times` is how many each stands for.
     """
 
     costs: Costs
     others: Mapping[str, int]
+    times: NDArray[np.int64] | None = None
 
 
 def convert(
@@ -155,10 +88,10 @@ def convert(
     state, others = notation or Notation(), dict[str, int]()
     low, high = ends = measure.ends if scaled else _ANY_NUMBER
     values = _plain(measure, cells, state, ends)
-    if values is None or (state.words and values.size):
+    if values is None or ((state.words or state.clock) and values.size):
         values, others = _read(measure, cells, state, ends)
     elif values.size:
-        state.words = False
+        state.words = state.clock = False
     if not scaled:
         return Converted(values, others)
     costs = (values - low if measure.kind == "cost" else high - values) / (high - low)
@@ -175,7 +108,8 @@ def _plain(measure: Measure, cells: Cells, state: Notation, ends: tuple[float, f
     """Return cells that are numbers in their range, plainly written; None if one of them needs a look."""
     if not isinstance(cells, np.ndarray) or cells.dtype.kind not in "biuf":
         kinds = set(map(type, cells))
-        alike = measure.kind != "success" and state.decimal != "," and not state.percent and not state.words
+        alike = measure.kind != "success" and state.decimal != ","
+        alike = alike and not (state.percent or state.words or state.clock)
         if kinds == {str} and alike and all(map(_PLAIN, cells)):
             state.decimal, state.percent = "." if "." in "".join(cells) else state.decimal, False
             cells = list(map(float, cells))
@@ -204,18 +138,20 @@ def _read(
         remedy = "give one value per episode"
         raise InvalidCost("is not one value", value=listed[place], remedy=remedy).of(place) from None
     for cell in known:
-        value = cell.item() if isinstance(cell, np.generic) else cell
+        value, own = cell.item() if isinstance(cell, np.generic) else cell, state
+        if measure.empty_as is not None and is_empty(value):
+            value, own = measure.empty_as, Notation()  # whoever declares it need not write it like the others
         try:
             if measure.kind != "success":
-                known[cell] = _number(measure, value, state, ends)
+                known[cell] = _number(measure, value, own, ends)
             else:
-                known[cell] = _named(value, words) if words else _success(value, state)
+                known[cell] = _named(value, words) if words else _success(measure, value, own)
         except InvalidCost as error:
             raise _placed(error, listed, cell) from None
     values = np.fromiter(map(known.__getitem__, listed), np.float64, len(listed))
-    if not words:
-        return values, {}
-    odd = {cell for cell in known if not known[cell] and _usual(cell) is not False}
+    odd = {cell for cell in known if _is_mode(measure, cell)}
+    if words:
+        odd = {cell for cell in known if not known[cell] and _usual(cell) is not False}
     return values, dict(Counter(str(cell).strip() for cell in listed if cell in odd))
 
 
@@ -231,8 +167,8 @@ def _placed(error: InvalidCost, cells: Sequence[Any], cell: Any) -> InvalidCost:
     return error.of(place, last)
 
 
-def _refuse_strangers(cell: Any, what: str) -> None:
-    """Refuse what is neither text nor number: nothing, a formula, a date, a duration."""
+def refuse_strangers(cell: Any, what: str) -> None:
+    """Refuse what is neither text nor number: nothing, a formula, a date, a time of day."""
     if is_missing(cell):
         stopped = "no" if what == "outcome" else "what it cost"
         remedy = f"not run yet? then end the table above; stopped? then write {stopped}"
@@ -240,25 +176,25 @@ def _refuse_strangers(cell: Any, what: str) -> None:
     if isinstance(cell, str) and cell.startswith("="):
         remedy = "open and save it in a spreadsheet program, or give it as CSV"
         raise InvalidCost("is a formula whose result is not in the file", value=cell, remedy=remedy)
-    if isinstance(cell, datetime.date):
-        remedy = "format the cell as text and write it again"
-        raise InvalidCost(f"is a date; was it {cell.month}/{cell.day}?", value=str(cell), remedy=remedy)
-    if isinstance(cell, datetime.timedelta | datetime.time):
-        remedy = "write it as a number, such as its seconds"
-        raise InvalidCost("is a duration", value=str(cell), remedy=remedy)
+    if was := date(cell):
+        remedy = "format the column as text, and write it again"
+        raise InvalidCost(f"is a date; was it {was}?", value=str(cell), remedy=remedy)
+    if isinstance(cell, datetime.time):
+        remedy = f"if it is {cell:%H:%M} in minutes and seconds, write the seconds as a number"
+        raise InvalidCost("is kept as hours and minutes", value=f"{cell:%H:%M}", remedy=remedy)
 
 
-def _success(cell: Any, state: Notation) -> bool:
+def _success(measure: Measure, cell: Any, state: Notation) -> bool:
     """Return whether a cell says success; S and F do where no other word is."""
-    initial = _INITIALS.get(normal(cell)) if isinstance(cell, str) else None
+    initial = INITIALS.get(normal(cell)) if isinstance(cell, str) else None
     if initial and state.initials is None:
         state.initials = True
     if initial is not None and state.initials:
         return initial
     found = _usual(cell)
     if found is None:
-        _refuse_strangers(cell, "outcome")
-        raise _unknown(cell)
+        refuse_strangers(cell, "outcome")
+        raise _unknown(measure, cell)
     if state.initials:
         raise InvalidCost("stands beside S and F", value=cell, remedy="write all outcomes alike")
     if initial is None and isinstance(cell, str):
@@ -281,7 +217,7 @@ def _named(cell: Any, words: set[str]) -> bool:
     key = _key(cell)
     if key in words:
         return True
-    _refuse_strangers(cell, "outcome")
+    refuse_strangers(cell, "outcome")
     if _usual(cell):
         problem = "usually means success, but is not among the words that were declared to"
         raise InvalidCost(problem, value=cell, remedy=("change the cell, or add it to ", _NAME_WORDS))
@@ -299,23 +235,36 @@ def _key(value: object) -> str:
     return normal(text) if written is None or written.percent else shortest(written.value)
 
 
-def _unknown(cell: Any) -> InvalidCost:
+def _unknown(measure: Measure, cell: Any) -> InvalidCost:
     text = cell.strip() if isinstance(cell, str) else ""
-    if _SEVERAL(text):
-        return InvalidCost("is not one trial", value=cell, remedy="give one row per trial")
-    if isinstance(cell, numbers.Real) or number(text) is not None:
-        remedy: Remedy = ("if it is a score, where more is better, use ", Argument("reward"), " with ")
-        return InvalidCost("is neither 0 nor 1", value=cell, remedy=(*remedy, Argument("cost_range")))
-    remedy = ("write yes or no, or name the words that mean success with ", _NAME_WORDS)
+    counts: Remedy = (Argument("successes", measure.column), " with ", Argument("trials"))
+    if _OF(text):
+        return InvalidCost("is not one trial", value=cell, remedy=("read counts with ", counts[0]))
+    written = number(text) if text else None
+    if written is not None and written.percent:
+        return InvalidCost("is not one trial", value=cell, remedy=("read the share of trials with ", *counts))
+    if isinstance(cell, numbers.Real) or written is not None:
+        score = (Argument("reward", measure.column), " with ", Argument("cost_range"))
+        remedy: Remedy = ("a score, where more is better? ", *score, "; counts? ", *counts)
+        return InvalidCost("is neither 0 nor 1", value=cell, remedy=(*remedy, "; a total? delete the row"))
+    remedy = ("write yes or no, or name the words that mean success with ", _NAME_WORDS, garbled(text))
     return InvalidCost("is not a known word for success or failure", value=cell, remedy=remedy)
 
 
 def _number(measure: Measure, cell: Any, state: Notation, ends: tuple[float, float]) -> float:
     """Return the cost or the reward in a cell, which must be in its range."""
-    _refuse_strangers(cell, "number")
-    said = outcome(cell) if isinstance(cell, str) and measure.kind == "cost" else None
+    mode, text = _is_mode(measure, cell), cell.strip() if isinstance(cell, str) else ""
+    if normal(text) in _TIMEOUTS and (measure.timeout_as is not None or not mode):
+        return _timeout(measure, cell)
+    refuse_strangers(cell, "number")
+    said = outcome(text) if measure.kind == "cost" else None
+    if mode:
+        said = Outcome(success=True, judges=False)  # something is written where nothing costs nothing
+    clock = _CLOCK(text) is not None or isinstance(cell, datetime.timedelta)
     if said is not None:
         value = _answer(measure, cell, said)
+    elif clock:
+        value = _seconds(measure, cell)
     elif isinstance(cell, str):
         value = _written(measure, cell, state)
     else:
@@ -323,11 +272,7 @@ def _number(measure: Measure, cell: Any, state: Notation, ends: tuple[float, flo
             value = float(cell)
         except (TypeError, ValueError, OverflowError):
             value = math.nan
-    if state.words not in (None, said is not None):
-        one, others = ("number", "words") if state.words else ("word", "numbers")
-        problem = f"is a {one} where the rows above have {others}"
-        raise InvalidCost(problem, value=cell, remedy="write all of the column alike")
-    state.words = said is not None
+    _check_alike(state, cell, words=said is not None, clock=clock)
     low, high = ends
     if low <= value <= high:
         return value
@@ -335,7 +280,52 @@ def _number(measure: Measure, cell: Any, state: Notation, ends: tuple[float, flo
         usual = "give every episode a number (a failed one usually the worst)"
         raise InvalidCost("is not a finite number", value=cell, remedy=usual)
     remedy = ("pass the range that it can have, known in advance, as ", Argument("cost_range"))
-    raise InvalidCost(f"is outside [{shortest(low)}, {shortest(high)}]", value=cell, remedy=remedy)
+    problem = f"is outside [{shortest(low)}, {shortest(high)}]"
+    raise InvalidCost(problem, value=_plainly(cell), remedy=remedy)
+
+
+def _check_alike(state: Notation, cell: Any, *, words: bool, clock: bool) -> None:
+    """Refuse a word among numbers, a number among times, and the like."""
+    now = (words, clock)
+    if (state.words, state.clock) not in ((None, None), now):
+        names = {(True, False): "word", (False, True): "time", (False, False): "number"}
+        problem = (
+            f"is a {names[now]} where the rows above have {names[bool(state.words), bool(state.clock)]}s"
+        )
+        raise InvalidCost(problem, value=_plainly(cell), remedy="write all of the column alike")
+    state.words, state.clock = now
+
+
+def _plainly(cell: Any) -> Any:
+    return str(cell) if isinstance(cell, datetime.timedelta) else cell
+
+
+def _is_mode(measure: Measure, cell: Any) -> bool:
+    """Return whether a cell names what went wrong, where an empty one was declared to cost something."""
+    names = measure.kind == "cost" and measure.cost_range is None and measure.empty_as is not None
+    if not names or not isinstance(cell, str) or is_missing(cell) or cell.startswith("=") or date(cell):
+        return False
+    return outcome(cell) is None and not any(letter.isdigit() for letter in cell[:1])
+
+
+def _timeout(measure: Measure, cell: str) -> float:
+    """Return what was declared for the word timeout."""
+    if measure.timeout_as is None:
+        worst = measure.ends[measure.kind == "cost"]
+        remedy = ("say what that is with ", Argument("timeout_as", worst), " (the worst)")
+        raise InvalidCost("is not a number", value=cell, remedy=remedy)
+    return measure.timeout_as
+
+
+def _seconds(measure: Measure, cell: str | datetime.timedelta) -> float:
+    """Return the seconds of a duration, or of a time such as 12:34 or 1:02:03."""
+    if measure.cost_range is None:
+        remedy = ("give the range that it can have, in seconds, as ", Argument("cost_range"))
+        raise InvalidCost("is a time", value=str(cell), remedy=remedy)
+    if isinstance(cell, datetime.timedelta):
+        return cell.total_seconds()
+    parts = map(float, reversed(cell.split(":")))
+    return sum(part * unit for part, unit in zip(parts, (1, 60, 3600), strict=False))
 
 
 def _answer(measure: Measure, cell: str, said: Outcome) -> float:
@@ -354,6 +344,8 @@ def _written(measure: Measure, text: str, state: Notation) -> float:
     found = number(text)
     if found is None:
         remedy: Remedy = "every episode needs one; if the row is a total or a unit, delete it"
+        if score := _OF(text.strip()):
+            return _score(measure, text, *score.groups())
         if _DIGITS(text.strip()):
             remedy = "write decimals with a point, and nothing between thousands (1234.5)"
         raise InvalidCost("is not a number", value=text, remedy=remedy)
@@ -371,3 +363,12 @@ def _written(measure: Measure, text: str, state: Notation) -> float:
         raise InvalidCost(problem, value=text, remedy=remedy)
     state.decimal, state.percent = found.mark or state.decimal, found.percent
     return found.value
+
+
+def _score(measure: Measure, text: str, points: str, most: str) -> float:
+    """Return the points of 3/5, if the range that was declared ends at 5."""
+    if measure.cost_range is None or measure.ends[1] != float(most):
+        score, counts = Argument("cost_range", (0, int(most))), Argument("successes", measure.column)
+        remedy = ("if it is a score, pass ", score, "; if it counts trials, use ", counts)
+        raise InvalidCost(f"is a number of {most}", value=text, remedy=remedy)
+    return float(points.replace(",", "."))

@@ -15,10 +15,10 @@ from boundwatch._support.validation import check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import no_certificate
 from boundwatch.certificates.record import costs_digest
-from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import is_customary
 from boundwatch.episodes.design import USUAL_REDUCTION, Design
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import COUNTS, Measure
+from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
 
 if TYPE_CHECKING:
@@ -162,7 +162,8 @@ class Likeness:
         if costs_digest(first) != self._certificate.provenance.costs_sha256:
             return None
         whole, constant = first.size == n, bool(first.min() == first.max())
-        if not by_chance(first, self.among):
+        # Counts have one order, whatever that of their trials was.
+        if not (by_chance(first, self.among) or self._measure.counted):
             which = "these" if whole else f"the first {first.size} of {n}"
             return Doubt("own", f"{which} {OWN}, which cannot judge them", first.size, constant)
         problem = (
@@ -218,7 +219,10 @@ def measured_otherwise(
 ) -> list[Doubt]:
     """Say that costs are not measured as the certificate's were; nothing if they are, or nobody knows."""
     certified = certificate.measure
-    if certified is None or rule_of(certified, certificate.design) == rule_of(measure, design or Design()):
+    if certified is None:
+        return []
+    known, new = rule_of(certified, certificate.design), rule_of(measure, design or Design())
+    if known == new or (known[1] == new[1] and certified.counted != measure.counted):
         return []
     problem = (
         "these costs are not measured the way the certificate's were "
@@ -233,5 +237,8 @@ def rule_of(measure: Measure, design: Design) -> tuple[str | None, tuple[object,
     That is the column, which is None for these, and everything else.
     """
     column = None if is_customary(measure) else normal(measure.column or "")
+    if measure.kind in COUNTS:
+        measure = Measure("success")
     reduce = None if design.reduce == USUAL_REDUCTION.get(measure.kind) else design.reduce
-    return column, (measure.kind, measure.ends, reduce, frozenset(map(normal, measure.success_values)))
+    words = frozenset(map(normal, measure.success_values))
+    return column, (measure.kind, measure.ends, reduce, words, measure.timeout_as, measure.empty_as)

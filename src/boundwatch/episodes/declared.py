@@ -6,14 +6,15 @@ matters to the guarantee, and that nobody declared, are refused. ``as_is`` silen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from boundwatch._support.schema import FrozenMapping
-from boundwatch.episodes.cells import normal
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS, Kind, Measure, check_range, split_words
+from boundwatch.episodes.words import garbled, normal, number
 from boundwatch.errors import Argument, InvalidSetting, Place
 
 DEFAULTS: Mapping[str, Kind] = {
@@ -34,6 +35,7 @@ CUSTOMARY: Mapping[str, Kind] = {
 Said = tuple[Kind, str | None]
 """What a format says about itself: what the column of the outcome holds, and its name."""
 
+_BESIDE = ("trials", "count", "timeout_as", "empty_as")
 _SHOWN = 5
 _MOST_COLUMNS = 8
 
@@ -46,6 +48,8 @@ class Question(NamedTuple):
     as_is: str
     in_order: bool = False  # only where rows are read as time
     known: str = ""  # the value that is not offered
+    above_1: bool = False  # numbers above 1 are asked about, not several values
+    may_number: bool = False  # unless each is one more than the one above it
 
 
 _SEVERAL = Question("and these may be several policies", ("policy", "where"), "they are one policy")
@@ -55,7 +59,17 @@ _TASKS = Question(
     "they come in random order",
     in_order=True,
 )
-_ASKED = {"task": _TASKS, **dict.fromkeys(("policy", "model", "method", "checkpoint"), _SEVERAL)}
+_COUNTS = Question("and may count trials", ("count", "trials"), "a row is one trial", above_1=True)
+# The only names that are looked at: those that ask, those whose numbers should not have gaps, and both these
+# and those of scenes should not repeat.
+_ASKED = {
+    "task": _TASKS,
+    **dict.fromkeys(("policy", "model", "method", "checkpoint"), _SEVERAL),
+    **dict.fromkeys(("trials", "count"), _COUNTS),
+    "n": _COUNTS._replace(may_number=True),
+}
+NUMBERING = ("trial", "attempt", "run", "episode")
+SCENES = ("scene", "seed")
 _MEANINGS = {
     "strata": "the mean over them is meant",
     "by": "each is judged by itself",
@@ -71,8 +85,7 @@ class Declared:
     measure: Measure | None = None
     design: Design = Design()  # noqa: RUF009  # it is frozen
     certified: Measure | None = None  # that of the certificate that will judge the episodes
-    cost_range: tuple[float, float] | None = None  # without a column, like these words
-    success_values: tuple[str, ...] = ()
+    beside: Mapping[str, Any] = field(default_factory=FrozenMapping)  # what was said without naming a column
     answers: tuple[str, ...] = ()  # the arguments by which columns can be declared, if rows are time
     as_is: bool = False  # ask nothing
     certified_where: Mapping[str, str] = field(default_factory=FrozenMapping)  # the rows of the certificate
@@ -81,29 +94,34 @@ class Declared:
     def of(
         cls,
         *,
-        success: str | None = None,
-        cost: str | None = None,
-        reward: str | None = None,
         cost_range: tuple[float, float] | None = None,
         success_values: Sequence[str] | str = (),
         design: Design = Design(),  # noqa: B008  # it is frozen
         certified: Measure | None = None,
+        **given: Any,
     ) -> Declared:
-        """Return what arguments declare; ranges and words are the certificate's unless others are given."""
+        """Return what arguments declare, `given` by their names: a column for a kind of measure, and others.
+
+        Ranges, words and the like are the certificate's unless others are given.
+        """
         ends = None if cost_range is None else check_range(cost_range)
-        beside = cls(None, design, certified, ends, split_words(success_values) if success_values else ())
-        named: dict[Kind, str | None] = {"success": success, "cost": cost, "reward": reward}
-        given = [(kind, column) for kind, column in named.items() if column is not None]
-        if len(given) > 1:
-            several = " and ".join(f"{kind}={column!r}" for kind, column in given)
+        others = {"cost_range": ends, "success_values": split_words(success_values) if success_values else ()}
+        others |= {name: given.get(name) for name in _BESIDE}
+        said = {name: value for name, value in others.items() if value is not None and value != ()}
+        beside = cls(None, design, certified, FrozenMapping(said))
+        named = [(kind, given[kind]) for kind in KINDS if given.get(kind) is not None]
+        if len(named) > 1:
+            several = " and ".join(f"{kind}={column!r}" for kind, column in named)
             raise InvalidSetting(f"{several} cannot both be read", remedy="name one column")
-        return cls(beside._measure(*given[0]), design, certified) if given else beside
+        return cls(beside._measure(*named[0]), design, certified) if named else beside
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that were named, each once."""
-        column = None if self.measure is None else self.measure.column
-        return tuple(dict.fromkeys(filter(None, [column, *self.design.columns])))
+        measured: tuple[str | None, ...] = (self.beside.get("trials"), self.beside.get("count"))
+        if self.measure is not None:
+            measured = (self.measure.column, self.measure.trials, self.measure.count)
+        return tuple(dict.fromkeys(filter(None, [*measured, *self.design.columns])))
 
     @property
     def is_numbered(self) -> bool:
@@ -125,7 +143,15 @@ class Declared:
         self, names: Sequence[str], says: Said | None = None
     ) -> tuple[Measure, dict[str, str], dict[str, Question]]:
         """Return how costs are read, where the columns of the design are, and what is asked about others."""
-        return self.resolve(names, says), self.locate(names), self.questions(names)
+        measure = self.resolve(names, says)
+        if measure.counted and self.answers and "count" not in self.answers:
+            problem = "counts trials, and their order matters here"
+            remedy = "give a row per trial, in their order; certify, check and compare --once take counts"
+            raise InvalidSetting(problem, where=Place(column=measure.column), remedy=remedy)
+        if measure.counted and self.design.episode is not None:
+            problem, remedy = "goes with rows that are steps, not with counts", "leave it out"
+            raise InvalidSetting(problem, name="episode", value=self.design.episode, remedy=remedy)
+        return measure, self.locate(names), self.questions(names, measure)
 
     def locate(self, names: Sequence[str]) -> dict[str, str]:
         """Return the name in the file of every column of the design, by its name as declared."""
@@ -143,14 +169,18 @@ class Declared:
         """
         measure = self.measure
         if measure is None:
-            return self._measure(*(self._as_certified(names, says) or says or _only(names)))
-        if measure.column is None or (not names and measure.column == "1"):
+            measure = self._measure(*(self._as_certified(names, says) or says or _only(names)))
+        if measure.column is None or (not names and measure.column == "1" and not measure.counted):
             return measure
-        column = _find(names, measure.column, measure.kind)
-        return measure if column == measure.column else replace(measure, column=column)
+        named: dict[str, tuple[str, str]] = {"column": (measure.column, measure.kind)}
+        named |= {name: (column, name) for name in ("trials", "count") if (column := getattr(measure, name))}
+        found: dict[str, Any] = {name: _find(names, *each) for name, each in named.items()}
+        return (
+            measure if found == {name: each[0] for name, each in named.items()} else replace(measure, **found)
+        )
 
-    def questions(self, names: Sequence[str]) -> dict[str, Question]:
-        """Return what is asked about columns of a file, unless they are declared."""
+    def questions(self, names: Sequence[str], measure: Measure) -> dict[str, Question]:
+        """Return what is asked about columns of a file, unless they are declared or read."""
         if self.as_is:
             return {}
         known = dict(_ASKED)
@@ -158,9 +188,8 @@ class Declared:
             why = f"and the certificate is of {value}"
             known[normal(column)] = Question(why, ("where",), "all are meant", known=value)
         # Strata that came with a certificate answer nothing where no strata are judged.
-        said = {
-            normal(each) for each in self.columns if each != self.design.strata or "strata" in self.answers
-        }
+        named = [each for each in self.columns if each != self.design.strata or "strata" in self.answers]
+        said = {normal(each) for each in (*named, *measure.columns)}
         found = {}
         for name in names:
             question = None if (key := normal(name)) in said else known.get(key)
@@ -186,11 +215,13 @@ class Declared:
 
     def _measure(self, kind: Kind, column: str | None) -> Measure:
         """Return the measure of a column, with what was declared or certified beside its name."""
-        cost_range, words = self.cost_range, self.success_values
+        known: dict[str, Any] = dict(self.beside)
         if self.certified is not None and self.certified.kind == kind:
-            cost_range = cost_range or self.certified.cost_range
-            words = words or self.certified.success_values
-        return Measure(kind, column, cost_range, words)
+            certified = {
+                name: getattr(self.certified, name) for name in ("cost_range", "success_values", *_BESIDE)
+            }
+            known = {name: value for name, value in certified.items() if value is not None} | known
+        return Measure(kind, column, **known)
 
 
 def one_value(
@@ -205,6 +236,9 @@ def one_value(
     Refuse a second value, empty cells aside. `known` has the value of each part so far. `offered` are the
     arguments that can be given here.
     """
+    if question.above_1:
+        _refuse_counts(question, [value for _, value in cells], known, where, offered)
+        return
     pairs = [("/".join(part), value) for part, value in dict.fromkeys(cells) if value]
     for group, value in pairs:
         if normal(known.setdefault(group, value)) == normal(value):
@@ -219,6 +253,30 @@ def one_value(
         listed = ", ".join(several[:_SHOWN]) + (", ..." if len(several) > _SHOWN else "")
         problem = f"has several values ({listed}), {question.why}"
         raise InvalidSetting(problem, where=where, remedy=tuple(remedy))
+
+
+def _refuse_counts(
+    question: Question, cells: Sequence[str], known: dict[str, str], where: Place, offered: Sequence[str]
+) -> None:
+    """Refuse numbers above 1 in a column that is called so, and that nobody uses."""
+    for cell in cells if question.may_number else dict.fromkeys(cells):
+        written, above = number(cell), number(known.get("", ""))
+        numbers = question.may_number and above is not None and written is not None
+        known[""] = cell
+        if written is None or written.value <= 1 or (numbers and written.value == above.value + 1):  # type: ignore[union-attr]
+            continue
+        remedy: list[str | Argument] = ["give a row per trial, or "]
+        if "count" in offered:
+            ways = (
+                ("successes", Argument("trials", where.column)),
+                ("failures", Argument("trials", where.column)),
+            )
+            remedy = ["declare it: "]
+            for kind, column in ways:
+                remedy += [Argument(kind), " ", column, ", "]
+            remedy += [Argument("count", where.column), " (so many trials like this row), or "]
+        remedy += [Argument("as_is", True), f" ({question.as_is})"]
+        raise InvalidSetting(f"is not used, {question.why}", where=where, value=cell, remedy=tuple(remedy))
 
 
 def is_customary(measure: Measure) -> bool:
@@ -240,7 +298,7 @@ def _find(names: Sequence[str], column: str, argument: str) -> str:
         return found[0]
     if found:
         raise InvalidSetting(f"there are {len(found)} columns {column!r}", remedy="rename all but one")
-    remedy = ("name another with ", Argument(argument), f"; {_listed(names)}")
+    remedy = ("name another with ", Argument(argument), f"; {_listed(names)}{garbled(' '.join(names))}")
     raise InvalidSetting(f"there is no column {column!r}", remedy=remedy)
 
 
@@ -257,8 +315,13 @@ def _only(names: Sequence[str]) -> Said:
     elif not names:
         problem = "is a list, and it was not said what its values are"
     remedy: list[str | Argument] = ["name the column with "]
-    for kind, meaning in zip(KINDS, ("yes or no), ", "more is worse) or ", "more is better)"), strict=True):
+    for kind, meaning in zip(KINDS[:3], ("yes or no), ", "more is worse), ", "more is better)"), strict=True):
         remedy += [Argument(kind) if names else Argument(kind, "1"), f" ({meaning}"]
+    remedy += (
+        [" or ", Argument("successes"), " (counts, with ", Argument("trials"), ")"] if len(names) > 1 else []
+    )
+    if len({re.sub(r"\d+$", "", name) for name in names}) <= len(names) - 2:  # T1, T2, T3
+        remedy += ["; if its columns are trials, transpose it: a row per trial"]
     unnamed = "; if that is a value, the column is called 1" if len(names) == 1 else ""
     raise InvalidSetting(problem, remedy=(*remedy, f"; {_listed(names)}{unnamed}" if names else ""))
 

@@ -43,6 +43,8 @@ class Design:
         The number or name that its sender gave an episode, which counts once.
     where
         Rows to read: those with these values in these columns.
+    fill_down
+        Columns in which an empty cell means what the one above it does, as in merged cells.
 
     Examples
     --------
@@ -63,12 +65,13 @@ class Design:
     id: str | None = None
     where: Mapping[str, str] = field(default_factory=FrozenMapping)
     weights: Mapping[str, float] = field(default_factory=FrozenMapping)
+    fill_down: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.pair_by:
-            given: Any = self.pair_by
-            names = given.split(",") if isinstance(given, str) else given
-            object.__setattr__(self, "pair_by", tuple(filter(None, map(str.strip, names))))
+        for several in ("pair_by", "fill_down"):
+            if given := getattr(self, several):
+                names = given.split(",") if isinstance(given, str) else given
+                object.__setattr__(self, several, tuple(filter(None, map(str.strip, names))))
         if not isinstance(self.where, FrozenMapping):
             object.__setattr__(self, "where", _conditions(self.where))
         if self.weights:
@@ -91,7 +94,7 @@ class Design:
     def named(self) -> list[tuple[str, str]]:
         """Every argument that names a column, with that column."""
         found = []
-        for argument in (*_SINGLE, "pair_by", "where"):
+        for argument in (*_SINGLE, "pair_by", "where", "fill_down"):
             given = getattr(self, argument) or ()
             for column in (given,) if isinstance(given, str) else given:
                 found.append((argument, column))
@@ -111,6 +114,7 @@ class Design:
         """Return plain JSON values: what was declared and nothing else."""
         content: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         content |= {"pair_by": list(self.pair_by), "where": dict(self.where), "weights": dict(self.weights)}
+        content["fill_down"] = list(self.fill_down)
         return dict(filter(itemgetter(1), content.items()))
 
     @classmethod

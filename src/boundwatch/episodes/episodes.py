@@ -102,7 +102,7 @@ class Episodes:
         values = check_costs(costs, binary=bool(binary))
         measure = measure or Measure("cost")
         if binary is None:
-            binary = measure.kind == "success"
+            binary = measure.succeeds
             if not binary and looks_binary(values):
                 binary, notes = True, (*notes, binary_note(values.size))
         known = dict(keys or {})

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch._support.schema import convert as convert_fields
-from boundwatch._support.validation import check_choice, shortest
+from boundwatch._support.validation import check_choice, check_number, shortest
 from boundwatch.episodes.cells import Cells, convert
 from boundwatch.errors import Argument, InvalidSetting, Remedy
 
-Kind = Literal["success", "cost", "reward"]
+Kind = Literal["success", "cost", "reward", "successes", "failures"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+COUNTS: tuple[Kind, ...] = ("successes", "failures")
+"""What a row can count: a cell is 9/10, or the number (or the share) of the trials in another column."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +28,21 @@ class Measure:
     Attributes
     ----------
     kind
-        ``"success"`` (cost = 1 - success), ``"cost"`` (more is worse) or ``"reward"`` (more is better).
+        ``"success"`` (cost = 1 - success), ``"cost"`` (more is worse) or ``"reward"`` (more is better); or
+        what a row counts, ``"successes"`` or ``"failures"``.
     column
         The column's name, or its number from 1 where columns have no names; None where there are no columns.
     cost_range
-        The range that a cost or a reward can have, scaled to [0, 1]; None for a cost that is in [0, 1].
+        The range that a cost or a reward can have, scaled to [0, 1]; None for a cost that is in [0, 1]. Of
+        counts, the range of a share of the trials.
     success_values
         The words that mean success; empty if they are the usual ones.
+    trials
+        The column with the number of trials behind a count; None if cells are 9/10.
+    count
+        The column that says for how many trials like it a row stands; None if for one.
+    timeout_as, empty_as
+        What the word timeout is worth, in the range; and what is read where a cell is empty.
 
     Examples
     --------
@@ -40,29 +50,62 @@ class Measure:
     cost = 1 - success, column grasped
     >>> print(Measure("reward", "score", (0, 5)))
     cost = (5 - reward)/5, column score
-    >>> Measure.from_dict(Measure("cost", "force", (0.0, 50.0)).to_dict())
-    Measure(kind='cost', column='force', cost_range=(0.0, 50.0), success_values=())
+    >>> Measure.from_dict(Measure("cost", "force", (0, 50)).to_dict()).ends
+    (0.0, 50.0)
+    >>> print(Measure("successes", "ok", trials="n"))
+    cost = 1 - success, successes in column ok of the trials in column n
     """
 
     kind: Kind
     column: str | None = None
     cost_range: tuple[float, float] | None = None
     success_values: tuple[str, ...] = ()
+    trials: str | None = None
+    count: str | None = None
+    timeout_as: float | None = None
+    empty_as: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             check_choice(self.kind, "kind", KINDS)
-        if self.column is not None and not (isinstance(self.column, str) and self.column.strip()):
-            problem, remedy = "is not the name of a column", "give one"
-            raise InvalidSetting(problem, name=self.kind, value=self.column, remedy=remedy)
+        for name, column in ((self.kind, self.column), ("trials", self.trials), ("count", self.count)):
+            if column is not None and not (isinstance(column, str) and column.strip()):
+                problem, remedy = "is not the name of a column", "give one"
+                raise InvalidSetting(problem, name=name, value=column, remedy=remedy)
         if self.cost_range is not None:
             object.__setattr__(self, "cost_range", check_range(self.cost_range))
         if self.success_values != ():
             object.__setattr__(self, "success_values", split_words(self.success_values))
         ranged, worded = self.cost_range is not None, bool(self.success_values)
         allowed = {"success": not ranged, "cost": not worded, "reward": ranged and not worded}
-        if not allowed[self.kind]:
+        if not allowed.get(self.kind, not worded):
             raise self._contradiction()
+        self._check_beside()
+
+    def _check_beside(self) -> None:
+        """Refuse what does not go with the kind of measure."""
+        counts = self.kind in COUNTS
+        single: Remedy = (Argument("success"), ", ", Argument("cost"), " or ", Argument("reward"))
+        others: dict[str, tuple[bool, Remedy]] = {
+            "trials": (counts, (Argument("successes"), " or ", Argument("failures"))),
+            "count": (not counts, single),
+            "empty_as": (not counts, single),
+            "timeout_as": (self.kind in ("cost", "reward"), (Argument("cost"), " or ", Argument("reward"))),
+        }
+        for name, (fits, usual) in others.items():
+            if (given := getattr(self, name)) is not None and not fits:
+                problem, remedy = f"does not go with {self.kind}", ("leave it out, or use ", *usual)
+                raise InvalidSetting(problem, name=name, value=given, remedy=remedy)
+        if counts and self.cost_range is not None and (self.ends[0] or self.trials is None):
+            problem = "is not the range of a share of the trials in another column"
+            remedy = ("give ", Argument("cost_range", (0, 1)), " with ", Argument("trials"))
+            raise InvalidSetting(problem, name="cost_range", value=self.cost_range, remedy=remedy)
+        if self.timeout_as is not None:
+            what, ends = "a number in the range of the others", " to ".join(map(shortest, self.ends))
+            worth = check_number(
+                self.timeout_as, "timeout_as", what, *self.ends, remedy=f"give one from {ends}"
+            )
+            object.__setattr__(self, "timeout_as", worth)
 
     def _contradiction(self) -> InvalidSetting:
         holds = "" if self.column is None else f"column {self.column!r} holds "
@@ -83,8 +126,18 @@ class Measure:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns whose cells make a cost; the only one of a list is called 1."""
-        return (self.column or "1",)
+        """The columns whose cells make costs; the only one of a list is called 1."""
+        return (self.column or "1", *filter(None, [self.trials, self.count]))
+
+    @property
+    def counted(self) -> bool:
+        """Whether a row stands for several trials, whose order nobody knows."""
+        return self.kind in COUNTS or self.count is not None
+
+    @property
+    def succeeds(self) -> bool:
+        """Whether a trial succeeds or fails, and nothing is in between."""
+        return self.kind == "success" or self.kind in COUNTS
 
     def costs(self, cells: Cells) -> NDArray[np.float64]:
         """Return the cost of every cell; `boundwatch.episodes.cells.convert` goes on from block to block.
@@ -97,10 +150,12 @@ class Measure:
         return convert(self, cells).costs
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+        """Return plain JSON values; of what is rare, only what there is."""
         ends = None if self.cost_range is None else list(self.cost_range)
         words = list(self.success_values)
-        return {"kind": self.kind, "column": self.column, "cost_range": ends, "success_values": words}
+        found = {"kind": self.kind, "column": self.column, "cost_range": ends, "success_values": words}
+        rare = {name: getattr(self, name) for name in ("trials", "count", "timeout_as", "empty_as")}
+        return found | {name: value for name, value in rare.items() if value is not None}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -109,12 +164,19 @@ class Measure:
 
     def __str__(self) -> str:
         rule = "cost as given" if self.kind == "cost" else f"cost = 1 - {self.kind}"
+        if self.kind in COUNTS:
+            where = "" if self.column is None else f" in column {self.column}"
+            where += "" if self.trials is None else f" of the trials in column {self.trials}"
+            return f"cost = 1 - success, {'shares of ' if self.cost_range else ''}{self.kind}{where}"
         if self.cost_range not in (None, (0.0, 1.0)):
             low, high = self.ends
             reading = "reading" if low == 0 else f"(reading - {shortest(low)})"
             rule = f"({shortest(high)} - reward)" if self.kind == "reward" else reading
             rule = f"cost = {rule}/{shortest(high - low)}"
-        return rule if self.column is None else f"{rule}, column {self.column}"
+        rule += "" if self.column is None else f", column {self.column}"
+        rule += "" if self.count is None else f", as many trials as column {self.count} says"
+        rule += "" if self.timeout_as is None else f", timeout read as {shortest(self.timeout_as)}"
+        return rule if self.empty_as is None else f"{rule}, empty read as {self.empty_as}"
 
 
 def check_range(cost_range: Sequence[float]) -> tuple[float, float]:

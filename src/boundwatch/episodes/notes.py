@@ -7,6 +7,7 @@ the probability with which independent episodes get them; together they stay bel
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
@@ -16,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, ndtr
 
+from boundwatch.episodes.declared import NUMBERING
+
 Array = NDArray[np.float64]
 _Name = TypeVar("_Name", str, tuple[str, ...])
 
@@ -23,6 +26,8 @@ LEVEL_TREND = 0.005
 LEVEL_BLOCKS = 0.005
 LEVEL_COPY = 0.001
 _FEWEST = 12  # episodes from which an order can be told
+_SHOWN = 6
+_AGAIN = re.compile(r"(\d{1,9})(?!\d)\D.*").fullmatch  # 17 (redo), 17b
 _MOST_TO_RANK = 10_000  # of longer files, means of as many stretches are ranked
 _MOST_FOR_COPIES = 4000  # every shift of the file against itself is tried
 
@@ -66,7 +71,9 @@ def repeats(
 ) -> Iterator[str]:
     """Notice that several rows have the same number: steps or repeats of one episode, or pasted twice."""
     for column, numbers in labels.items():
-        placed = list(zip(numbers, *keys, strict=False))  # only the first rows have labels
+        placed = [
+            each for each in zip(numbers, *keys, strict=False) if each[0]
+        ]  # only the first rows have labels
         different = len(set(placed))
         if different == len(placed):
             continue
@@ -78,6 +85,22 @@ def repeats(
                 f"declare episode={column!r}; if they are repeats of one scene, cluster={column!r}"
             )
         return
+
+
+def gaps(labels: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Notice that numbers of trials are missing, or that a trial was done again."""
+    for column, cells in labels.items():
+        plain = {int(cell) for cell in cells if cell.isdecimal() and len(cell) < 10}
+        again = [cell for cell in cells if (found := _AGAIN(cell)) and int(found[1]) in plain]
+        if again:
+            yield f"{column} {again[0]} stands beside {_AGAIN(again[0])[1]}; both count"  # type: ignore[index]
+        if column.strip().casefold() in NUMBERING and len(plain) == len(cells):
+            missing = (
+                sorted(set(range(min(plain), max(plain))) - plain) if max(plain) < 2 * len(cells) else []
+            )
+            if 0 < 4 * len(missing) <= len(cells):
+                listed = ", ".join(map(str, missing[:_SHOWN])) + (", ..." if len(missing) > _SHOWN else "")
+                yield f"no row has {column} {listed}; a trial that was run counts, however it ended"
 
 
 def trend(costs: Array) -> tuple[float, float]:

@@ -30,7 +30,8 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
         return None
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     wanted, numbering = [*rows.wanted, *rows.questions], list(rows.numbering or ())
-    kinds = {str(rows.names.index(name)): pyarrow.string() for name in (*wanted, *numbering)}
+    labelled = [*numbering, *rows.scenes]
+    kinds = {str(rows.names.index(name)): pyarrow.string() for name in (*wanted, *labelled)}
     if rows.notation.decimal and not rows.notation.words:  # else it is looked for, in this column alone
         kinds[str(rows.names.index(wanted[0]))] = pyarrow.float64()
     names = list(map(str, range(len(rows.names))))
@@ -45,12 +46,12 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
         )
     except pyarrow.ArrowException:
         return None
-    at = {name: table.column(str(rows.names.index(name))) for name in (*wanted, *numbering)}
+    at = {name: table.column(str(rows.names.index(name))) for name in (*wanted, *labelled)}
     numbered = [compute.all(compute.match_substring_regex(at[name], _NUMBERED)).as_py() for name in numbering]
     if table.num_rows != lines or not all(numbered) or (found := _measured(at[wanted[0]], rows)) is None:
         return None
     columns = {wanted[0]: found} | {name: _texts(at[name]) for name in wanted[1:]}
-    labels = {name: _texts(at[name]) for name in numbering if rows.counted < MOST_LABELS}
+    labels = {name: _texts(at[name]) for name in labelled if rows.counted < MOST_LABELS}
     rows.counted += lines
     return Block(rows.source, rows.unit, range(first, first + lines), columns, labels)
 
@@ -58,6 +59,8 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
 def _is_simple(data: bytes, rows: Rows) -> bool:
     """Return whether nothing in these bytes needs care, as far as a glance can tell."""
     notation = rows.notation
+    if rows.measure.counted or rows.measure.empty_as is not None or notation.clock:
+        return False
     if (notation.words is None and rows.measure.kind != "success") or any(map(data.__contains__, b'"\0\x1f')):
         return False
     if (

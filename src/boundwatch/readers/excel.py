@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import IO, Any
@@ -87,6 +88,12 @@ def _value(cell: Any) -> Any:
     value = cell.value
     if isinstance(value, str):
         return value.strip() or None
-    if type(value) in (int, float) and "%" in str(cell.number_format or ""):
+    written = str(cell.number_format or "")
+    if type(value) in (int, float) and "%" in written:
         return f"{round(value * 100, 10):.15g}%"
+    # 0:29 is kept as 29 minutes, whoever typed it: only a cell that shows seconds holds a duration.
+    if isinstance(value, datetime.time) and "s" in written.lower():
+        return datetime.datetime.combine(datetime.date.min, value) - datetime.datetime.min
+    if isinstance(value, datetime.timedelta) and "s" not in written.lower():
+        return (datetime.datetime.min + value).time()
     return value

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import IO, Any
 
-from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import DEFAULTS, Declared, short
+from boundwatch.episodes.words import normal
 from boundwatch.errors import BoundwatchError, InvalidCost, InvalidSetting, MissingExtra, Place
 from boundwatch.readers.table import Row, Rows, Table, damaged, in_parts
 
@@ -60,24 +60,27 @@ def _choose(fields: dict[str, tuple[str, ...]], declared: Declared, source: str)
     raise InvalidSetting(problem, where=Place(source), remedy=f"name one of {offered}")
 
 
-def _reader(file: IO[bytes]) -> Any:
+def _reader(file: IO[bytes], source: str) -> Any:
     try:
         from mcap.reader import make_reader
     except ImportError as error:
         raise MissingExtra("reading MCAP", "mcap") from error
     file.seek(0)
-    return make_reader(file, validate_crcs=True)
+    try:
+        return make_reader(file, validate_crcs=True)
+    except Exception as error:  # the library trusts what it reads, and fails wherever damage leads it
+        raise damaged(source, "MCAP", "fetch or record it again") from error
 
 
 def _topics(file: IO[bytes], source: str) -> dict[str, str]:
     """Return the topics with their encodings, from the summary or, without one, from all messages."""
-    reader = _reader(file)
+    reader = _reader(file, source)
     try:
         summary = reader.get_summary()
         channels = list(summary.channels.values()) if summary is not None else []
         channels = channels or [channel for _, channel, _ in reader.iter_messages()]
         return {channel.topic: channel.message_encoding for channel in channels}
-    except Exception as error:  # the library trusts what it reads, and fails wherever damage leads it
+    except Exception as error:
         raise damaged(source, "MCAP", "repair it with: mcap recover") from error
 
 
@@ -87,7 +90,7 @@ def _messages(file: IO[bytes], topic: str, source: str) -> Iterator[dict[str, An
 
     ros2 = DecoderFactory()
     try:
-        for schema, channel, message in _reader(file).iter_messages(topics=[topic]):
+        for schema, channel, message in _reader(file, source).iter_messages(topics=[topic]):
             encoding = channel.message_encoding
             decode: Any = json.loads if encoding == "json" else ros2.decoder_for(encoding, schema)
             if decode is None:

@@ -14,15 +14,16 @@ from typing import IO, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.validation import check_choice, check_flag
+from boundwatch._support.validation import check_choice, check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.episodes.cells import convert
+from boundwatch.episodes.cells import Converted, convert
 from boundwatch.episodes.compatibility import compared
+from boundwatch.episodes.counts import refuse_total
 from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import USUAL_REDUCTION, Design, Reduction
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.notes import repeats, rows_of, suspicions
+from boundwatch.episodes.notes import gaps, repeats, rows_of, suspicions
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, inspect_robots, json_rows, lerobot, mcap, npy, parquet, sb3, vla_eval
 from boundwatch.readers.opening import check_archive, open_source, placed, recognize, whole
@@ -56,6 +57,12 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     reward: str | None = None,
     cost_range: tuple[float, float] | None = None,
     success_values: Sequence[str] | str = (),
+    successes: str | None = None,
+    failures: str | None = None,
+    trials: str | None = None,
+    count: str | None = None,
+    timeout_as: float | None = None,
+    empty_as: str | float | None = None,
     strata: str | None = None,
     weights: Mapping[str, float] | None = None,
     cluster: str | None = None,
@@ -65,6 +72,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     episode: str | None = None,
     reduce: Reduction | None = None,
     where: Mapping[str, str] | None = None,
+    fill_down: Sequence[str] | str = (),
     binary: bool | None = None,
     certificate: Certificate | Mapping[str, Certificate] | None = None,
     allow_own: bool = False,
@@ -93,6 +101,13 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         The range that a cost or a reward can have, known before the data; scaled to [0, 1].
     success_values
         The words that mean success, if they are others than the usual ones.
+    successes, failures, trials
+        The column that says how many trials of a row succeeded, or failed, and the one with their number;
+        without it, cells are 9/10. A percentage, or a share in a `cost_range`, must be that of one number.
+    count
+        The column that says for how many trials like it a row stands: success, count.
+    timeout_as, empty_as
+        What the word timeout is worth, as a cost or a reward; what is read where a cell is empty.
     strata, cluster, by, policy, pair_by
         Columns that say how episodes relate to each other, see `Design`.
     weights
@@ -102,6 +117,8 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         ``sum``, ``mean``, ``max`` or ``last``; left out, ``any`` for successes and ``sum`` for rewards.
     where
         Rows to read: those with these values in these columns.
+    fill_down
+        Columns in which an empty cell means what the one above it does, as merged cells do.
     binary
         Promise that every cost is 0 or 1, or that there may be others; left out, see `Episodes`.
     certificate
@@ -111,10 +128,11 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         Read them even if they are the certificate's own.
     answers
         For those who take rows as time, as `compare` and `watch` do: the arguments (``strata``, ``by``,
-        ``where``) by which a column called ``task`` must then be declared if it has several values.
+        ``where``) by which a column called ``task`` must then be declared if it has several values. Counts
+        are refused unless ``count`` is among them.
     as_is
-        Ask nothing about columns that are not declared (a policy, a model, a method or a checkpoint with
-        several values is otherwise refused).
+        Ask and notice nothing about columns that are not declared (otherwise a policy, a model, a method or a
+        checkpoint with several values is refused, and so is n, trials or count above 1).
     file_format
         Left out, the format is recognized by content.
     sheet, evaluation
@@ -143,10 +161,17 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     known = [] if certificate is None else _certificates(certificate)
     given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
     given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where, "weights": weights}
+    given["fill_down"] = fill_down
     declared = Declared.of(
         success=success,
         cost=cost,
         reward=reward,
+        successes=successes,
+        failures=failures,
+        trials=trials,
+        count=count,
+        timeout_as=timeout_as,
+        empty_as=empty_as if empty_as is None or isinstance(empty_as, str) else shortest(empty_as),
         cost_range=cost_range,
         success_values=success_values,
         design=_design(given, known),
@@ -225,9 +250,10 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
         design = dataclasses.replace(design, reduce=_reduction(design, table), episode=episode)
     values, numbers, unit = [np.empty(0)], list[Sequence[int]](), "row"
     keys: dict[str, Any] = {role: [] for role in roles}
-    others, labels = Counter[str](), dict[str, list[str]]()
-    for block in _kept(table, declared):
-        found = block.costs(table.measure, table.notation, binary=bool(binary), scaled=episode is None)
+    others, labels, totals = Counter[str](), dict[str, list[str]](), _Totals()
+    for part in _kept(table, declared):
+        found = part.costs(table.measure, table.notation, binary=bool(binary), scaled=episode is None)
+        block = totals.take(part, found)
         values.append(found.costs)
         numbers.append(block.numbers)
         unit = block.unit
@@ -236,6 +262,7 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
             keys[role] += block.names(column)
         if sum(map(len, numbers)) <= MOST_LABELS:
             labels = {name: [*labels.get(name, ()), *each] for name, each in block.labels.items()}
+    totals.refuse(table.measure, declared)
     costs, places = np.concatenate(values), _joined_ranges(numbers)
     if not costs.size:
         raise empty(table.source)
@@ -249,10 +276,8 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
         places, labels = [places[int(rows[0])] for rows in steps.values()], {}
     if others:
         table.warnings[:0] = _misspelled(table, others, judged=judged, all_failed=bool(costs.all()))
-    if episode is None and design.cluster is None:  # repeats of a scene may well be alike
-        table.warnings += suspicions(costs, keys.get("by") or keys.get("strata") or ())
-    labels.pop(located.get(design.cluster or "", ""), None)
-    table.notes += repeats(labels, costs, list(keys.values()))
+    if not table.measure.counted:  # their order, and that of the trials of a row, says nothing
+        _notice(table, declared, costs, labels, keys)
     if design.pair_by:
         parts = [keys.pop(f"pair {place}") for place in range(len(design.pair_by))]
         keys["pair"] = list(map(" | ".join, zip(*parts, strict=True)))
@@ -271,8 +296,43 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
     )
 
 
+def _notice(
+    table: Table, declared: Declared, costs: NDArray[np.float64], labels: Any, keys: Mapping[str, Any]
+) -> None:
+    """Say what the costs and the numbers of rows show about the assumptions."""
+    design = declared.design
+    if (design.episode or table.episode) is None and design.cluster is None:  # repeats may well be alike
+        table.warnings += suspicions(costs, keys.get("by") or keys.get("strata") or ())
+    if not declared.as_is:
+        table.notes += repeats(labels, costs, list(keys.values()))
+        table.notes += () if design.where else gaps(labels)
+
+
+@dataclasses.dataclass
+class _Totals:
+    """Takes rows that count trials, once for each of their trials, and knows what they count."""
+
+    rows: list[tuple[int, float]] = dataclasses.field(default_factory=list)
+    places: list[Place] = dataclasses.field(default_factory=list)
+
+    def take(self, block: Block, found: Converted) -> Block:
+        """Return the block with a row per trial."""
+        if (times := found.times) is None:
+            return block
+        ends, sums = np.cumsum(times), np.append(0, np.cumsum(found.costs))
+        self.rows += zip(times.tolist(), (sums[ends] - sums[ends - times]).tolist(), strict=True)
+        self.places += [block.place(None, row) for row in range(len(block))]
+        return block.take(np.repeat(np.arange(len(block)), times).tolist())
+
+    def refuse(self, measure: Measure, declared: Declared) -> None:
+        """Refuse a row that is the total of others."""
+        if self.rows and not declared.as_is:
+            refuse_total(np.array(self.rows), self.places, alike=measure.count is not None)
+
+
 def _joined_ranges(numbers: Sequence[Sequence[int]]) -> Sequence[int]:
     """Return all numbers; a range, which needs no memory, where none is missing."""
+    numbers = list(filter(len, numbers))
     whole = range(numbers[0][0], numbers[-1][-1] + 1) if numbers else range(0)
     return whole if len(whole) == sum(map(len, numbers)) else list(chain.from_iterable(numbers))
 
@@ -283,6 +343,9 @@ def _kept(table: Table, declared: Declared) -> Iterator[Block]:
     known: dict[str, dict[str, str]] = {column: {} for column in questions}
     apart = [located[column] for column in (design.policy, design.by) if column is not None]
     where = {located[column]: value for column, value in design.where.items()}
+    above: dict[str, Any] = {located[column]: None for column in design.fill_down}
+    if above:
+        table.blocks = (block.filled_down(above) for block in table.blocks)
     for block in _meant(table, where) if where else table.blocks:
         rows += len(block.numbers)
         if rows > _MOST_ROWS:
@@ -290,7 +353,7 @@ def _kept(table: Table, declared: Declared) -> Iterator[Block]:
         for column, question in questions.items():
             groups = zip(*map(block.labelled, apart), strict=True) if apart else repeat(())
             values = zip(groups, block.labelled(column), strict=False)
-            place, offered = Place(table.source, column=column), declared.answers or ("where",)
+            place, offered = Place(table.source, column=column), declared.answers or ("where", "count")
             one_value(question, values, known[column], place, offered)
         yield block
 
@@ -316,7 +379,7 @@ def _misspelled(table: Table, others: Counter[str], *, judged: bool, all_failed:
     words = ", ".join(table.measure.success_values)
     listed = ", ".join(f"{word!r} ({n})" for word, n in list(others.items())[:5])
     table.notes.append(f"words that became failures: {listed}")
-    if not all_failed:
+    if not all_failed or not words:
         return []
     problem = f"are words that column {table.measure.columns[0]!r} has none of"
     if not judged:

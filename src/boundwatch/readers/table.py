@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, repeat
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, NoReturn
@@ -13,9 +13,11 @@ import numpy as np
 
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import Cells as Cells
-from boundwatch.episodes.cells import Converted, Notation, convert, normal, number, outcome
-from boundwatch.episodes.declared import Declared, Question, Said
+from boundwatch.episodes.cells import Converted, Notation, convert
+from boundwatch.episodes.counts import expand
+from boundwatch.episodes.declared import NUMBERING, SCENES, Declared, Question, Said
 from boundwatch.episodes.measure import Kind, Measure
+from boundwatch.episodes.words import normal, number, outcome
 from boundwatch.errors import InvalidCost, Place
 
 Format = Literal[
@@ -36,7 +38,6 @@ ABOVE = "rows above the header"
 _LONGEST_NAME = 1000
 _NUMBERED = re.compile(r"#?\s*\d+(?![.,]?\d)").match  # 17, #17, 17b, 17 (redo), 2026-05-01, but not 0.5
 _ID = re.compile(r"#\s*\d+\S*").fullmatch
-_NUMBERING = {"trial", "attempt", "run", "episode"}
 _KNOWN = 2  # rows that must be numbered before one without a number is noticed
 
 Row = tuple[int, Sequence[Any]]
@@ -80,12 +81,15 @@ class Block:
     def costs(
         self, measure: Measure, notation: Notation, *, binary: bool = False, scaled: bool = True
     ) -> Converted:
-        """Return the cost of every row, as `convert` does; refuse a cell with its place."""
-        cells = self.columns[measure.columns[0]]
+        """Return the cost of every row, as `convert` does, or of its trials; refuse a cell with its place."""
+        cells = [self.columns[column] for column in measure.columns]
         try:
-            return convert(measure, cells, notation, binary=binary, scaled=scaled)
+            if measure.counted:
+                return expand(measure, cells, notation, binary=binary)
+            return convert(measure, cells[0], notation, binary=binary, scaled=scaled)
         except InvalidCost as error:
-            raise error.at(self.place(measure.column, error.cells[0], error.cells[-1])) from None
+            column = measure.column if error.where is None else error.where.column
+            raise error.at(self.place(column, error.cells[0], error.cells[-1])) from None
 
     def labelled(self, column: str) -> list[str]:
         """Return the names in a column, each made once; nothing where a cell holds none."""
@@ -119,7 +123,10 @@ class Block:
             kept &= np.fromiter(map(same.__getitem__, found), bool, len(found))
         if kept.all():
             return self
-        rows = np.flatnonzero(kept).tolist()
+        return self.take(np.flatnonzero(kept).tolist())
+
+    def take(self, rows: Sequence[int]) -> Block:
+        """Return some of the rows, or some of them several times."""
 
         def some(cells: Cells) -> Cells:
             return cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
@@ -127,6 +134,19 @@ class Block:
         columns = {name: some(cells) for name, cells in self.columns.items()}
         labels = {name: list(some(cells)) for name, cells in self.labels.items()}
         return Block(self.source, self.unit, list(some(self.numbers)), columns, labels)
+
+    def filled_down(self, above: dict[str, Any]) -> Block:
+        """Return the rows with the cell above in every empty one of some columns; `above` has the last."""
+        columns = dict(self.columns)
+        for column, last in above.items():
+            cells = list(self.columns[column])
+            for row, cell in enumerate(cells):
+                if not label(cell) and not label(last):
+                    problem, remedy = "is empty, and so is all above it", "write it in the first row"
+                    raise InvalidCost(problem, where=self.place(column, row), remedy=remedy)
+                cells[row] = last = cell if label(cell) else last
+            columns[column], above[column] = cells, last
+        return replace(self, columns=columns)
 
 
 @dataclass
@@ -249,8 +269,10 @@ class Rows:
             for place, name in enumerate(self.names):
                 # What is declared has a meaning of its own; fields of an object have no first one.
                 first = place == 0 and (named or name == "1")
-                if (first or name.strip().casefold() in _NUMBERING) and name not in self.wanted:
+                if (first or normal(name) in NUMBERING) and name not in self.wanted:
                     self.numbering |= {name: None} if self.names.count(name) == 1 else {}
+        looked_at = [] if self.declared.as_is else [name for name in self.names if normal(name) in SCENES]
+        self.scenes = [name for name in looked_at if name not in self.wanted and self.names.count(name) == 1]
 
     def find(self, readings: Sequence[Sequence[Any]]) -> int | None:
         """Look for the columns in a row, in every way that it may be read; return which way has them.
@@ -322,6 +344,8 @@ class Rows:
             cells = list(map(_text, rows, repeat(self.names.index(name))))
             if self._is_numbering(name, numbers, cells):
                 labels[name] = cells
+        for name in self.scenes:
+            labels[name] = list(map(_text, rows, repeat(self.names.index(name))))
         columns: dict[str, Cells] = {}
         for name in self.wanted:
             columns[name] = list(map(itemgetter(self.names.index(name)), rows))

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import Declared
+from boundwatch.episodes.words import normal
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers.json_rows import document
 from boundwatch.readers.table import Table, of_log

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from boundwatch.detectors.predicted import check_predictions
-from boundwatch.episodes.cells import outcome
 from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.words import outcome
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal, shown
 from boundwatch.readers.lines import Batch
 from boundwatch.readers.table import Block, Line

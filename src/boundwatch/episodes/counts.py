@@ -1,0 +1,155 @@
+"""Rows that stand for several trials: 9 of 10 succeeded, or 9 trials like this one; and their totals."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boundwatch.episodes.cells import Cells, Converted, Notation, convert, refuse_strangers
+from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.words import is_missing, number
+from boundwatch.errors import Argument, InvalidCost, Place
+
+MOST_TRIALS = 50_000_000
+_MOST_ROWS = 2000  # of a table of counts, whose totals are looked for
+_OF = re.compile(r"(\d+)\s*(?:/|of|von|out of)\s*(\d+)", re.IGNORECASE).fullmatch
+
+
+def expand(measure: Measure, columns: Sequence[Cells], notation: Notation, *, binary: bool) -> Converted:
+    """Return the costs of all trials that rows stand for: of k successes in n trials, first the successes.
+
+    Examples
+    --------
+    >>> found = expand(Measure("successes", "ok", trials="n"), [[2, "50%"], [3, 2]], Notation(), binary=True)
+    >>> found.costs.tolist(), found.times.tolist()
+    ([0.0, 0.0, 1.0, 0.0, 1.0], [3, 2])
+    """
+    cells, numbers = columns[0], columns[1] if len(columns) > 1 else [None] * len(columns[0])
+    if measure.count is not None:
+        found = convert(measure, cells, notation, binary=binary)
+        times = np.array([_whole(cell, row, measure.count) for row, cell in enumerate(numbers)], np.int64)
+        return Converted(np.repeat(found.costs, _checked(times)), found.others, times)
+    rows = zip(cells, numbers, strict=True)
+    pairs = np.array([_pair(measure, *both, row) for row, both in enumerate(rows)], np.int64).reshape(-1, 2)
+    counted, times = pairs.T
+    failed = counted if measure.kind == "failures" else times - counted
+    each = np.stack([_checked(times) - failed, failed], axis=1).ravel()
+    return Converted(np.repeat(np.tile([0.0, 1.0], times.size), each), {}, times)
+
+
+def refuse_total(rows: NDArray[np.float64], places: Sequence[Place], *, alike: bool) -> None:
+    """Refuse a row whose trials and failures are the sums of at least two rows just above it.
+
+    Where a row is of trials `alike`: if the last rows have the sums of all above them, for each outcome.
+    """
+    outcomes, last = rows[:, 1] / np.maximum(rows[:, 0], 1), len(rows)
+    if alike:
+        last -= len(set(outcomes.tolist()))
+        sums = [(rows[:last][outcomes[:last] == each].sum(axis=0), each) for each in outcomes[last:]]
+        several = all(np.count_nonzero(outcomes[:last] == each) > 1 for _, each in sums)
+        found = (
+            [last]
+            if several and all((s == row).all() for (s, _), row in zip(sums, rows[last:], strict=True))
+            else []
+        )
+    else:
+        ends = range(2, min(last, _MOST_ROWS))
+        found = [
+            end for end in ends if (np.cumsum(rows[:end][::-1], axis=0)[1:] == rows[end]).all(axis=1).any()
+        ]
+    if found:
+        problem = "has the sum of the trials above it, and of their failures"
+        remedy = ("if it is a total, delete the row; if not, pass ", Argument("as_is", True))
+        raise InvalidCost(problem, where=places[found[0]], remedy=remedy)
+
+
+def _checked(times: NDArray[np.int64]) -> NDArray[np.int64]:
+    if (total := np.cumsum(times)).size and total[-1] > MOST_TRIALS:
+        row = int(np.argmax(total > MOST_TRIALS))
+        problem, remedy = f"brings more than {MOST_TRIALS:,} trials", "give fewer"
+        raise InvalidCost(problem, value=int(times[row]), remedy=remedy).of(row)
+    return times
+
+
+def _whole(cell: Any, row: int, column: str | None) -> int:
+    """Return how many trials a cell says."""
+    value = _value(cell)
+    if 0 <= value <= 2 * MOST_TRIALS and value == int(value):
+        return int(value)
+    where = Place(column=column)
+    if is_missing(cell):
+        problem, remedy = "says no number of trials", "write it; if the row is a mean or a remark, delete it"
+        raise InvalidCost(problem, where=where, remedy=remedy).of(row)
+    problem, remedy = "is not a whole number of trials", "count them"
+    raise InvalidCost(problem, where=where, value=cell, remedy=remedy).of(row)
+
+
+def _value(cell: Any) -> float:
+    """Return the number in a cell that is no percentage; NaN if there is none."""
+    if isinstance(cell, str):
+        written = number(cell)
+        return math.nan if written is None or written.percent else written.value
+    try:
+        return math.nan if isinstance(cell, bool) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _pair(measure: Measure, cell: Any, trials: Any, row: int) -> tuple[int, int]:
+    """Return how many trials a row counts, and in how many."""
+    n = None if measure.trials is None else _whole(trials, row, measure.trials)
+    try:
+        refuse_strangers(cell, "count")
+        of = _OF(cell.strip()) if isinstance(cell, str) else None
+        if of is not None:
+            counted, said = map(int, of.groups())
+            if said != (said if n is None else n):
+                raise InvalidCost(
+                    f"but column {measure.trials!r} says {n} trials", value=cell, remedy="correct one"
+                )
+            n = said
+        elif n is None:
+            remedy = ("write 9/10, or name the column of the trials with ", Argument("trials"))
+            raise InvalidCost("does not say of how many trials", value=cell, remedy=remedy)
+        else:
+            counted = _count(measure, cell, n)
+        if counted > n:
+            raise InvalidCost(
+                f"is more than the {n} trials of its row", value=cell, remedy="correct one of them"
+            )
+        if not n:
+            raise InvalidCost("counts no trial", value=cell, remedy="if none was run, delete the row")
+    except InvalidCost as error:
+        raise error.of(row) from None
+    return counted, n
+
+
+def _count(measure: Measure, cell: Any, n: int) -> int:
+    """Return the whole number that a cell says, or the only one whose share is written so."""
+    written = number(cell) if isinstance(cell, str) else None
+    percent, value = written is not None and written.percent, _value(cell)
+    if percent and written is not None:
+        value = written.value
+    elif measure.cost_range is None:
+        if value >= 0 and value == int(value):
+            return int(value)
+        share = ("; if it is a share of them, pass ", Argument("cost_range", (0, 1)))
+        remedy = ("count them", *(share if 0 < value < 1 else ()))
+        raise InvalidCost("is not a whole number of trials", value=cell, remedy=remedy)
+    whole = 100.0 if percent else measure.ends[1]
+    digits = len(str(cell).strip().rstrip("%％ ").translate({44: "."}).partition(".")[2])
+    half = 0.5 * 10.0 ** -min(digits, 9) * (1 + 1e-6)
+    exact = value * n / whole if math.isfinite(value) else -1.0
+    near = range(max(round(exact) - 1, 0), round(exact) + 2) if n else ()
+    fitting = [k for k in near if abs(k * whole / n - value) <= half]
+    if math.isclose(exact, round(exact), abs_tol=1e-9):
+        fitting = [k for k in fitting if k == round(exact)]
+    if len(fitting) == 1:
+        return fitting[0]
+    several = f"could be {fitting[0]} or {fitting[1]}" if fitting else "is the share of no whole number"
+    raise InvalidCost(f"{several} of {n} trials", value=cell, remedy="write how many there were")
