@@ -86,6 +86,7 @@ def subjects(tmp_path_factory):
         bw.FamilyTest(FAMILY).decide({"pick": NEW}).tasks["pick"],
         bw.plan(BINARY, cost=0.6),
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30),
+        bw.plan_width(0.1),
         *(comparison, comparison.update(0, 1)),
         bw.compare_once({name: bw.Episodes([0, 1], strata=["mug", "can"]) for name in ("v1", "v2")}),
         *(protocol, bw.Evaluation.start(None, protocol)),

@@ -45,7 +45,16 @@ SECTIONS: dict[str, list[str]] = {
         "Ranking",
     ],
     "Run an evaluation": ["Protocol", "Evaluation", "boundwatch.evaluation.Trial"],
-    "Plan": ["plan", "Plan", "plan_trials", "TrialPlan", "plan_comparison", "ComparisonPlan"],
+    "Plan": [
+        "plan",
+        "Plan",
+        "plan_trials",
+        "TrialPlan",
+        "plan_width",
+        "WidthPlan",
+        "plan_comparison",
+        "ComparisonPlan",
+    ],
     "Gymnasium": [
         "boundwatch.gym.rollout",
         "boundwatch.gym.first_observations",

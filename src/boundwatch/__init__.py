@@ -48,6 +48,7 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch.episodes.measure import Measure
     from boundwatch.evaluation import Evaluation, Protocol
     from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
+    from boundwatch.planning.precision import WidthPlan, plan_width
     from boundwatch.readers import read_costs
     from boundwatch.server.client import Client as Client
 
@@ -59,6 +60,7 @@ __all__ += ["ChangeDetector", "ConfidenceInterval", "FamilyFinding", "FamilyTest
 __all__ += ["HypothesisTest", "PredictedTest", "SequentialTest", "Verdict"]
 __all__ += ["Evaluation", "Protocol"]
 __all__ += ["ComparisonPlan", "Plan", "TrialPlan", "plan", "plan_comparison", "plan_trials"]
+__all__ += ["WidthPlan", "plan_width"]
 
 _MODULES = ("bounds", "errors", "gym", "prediction", "testing", "training")
 _HOMES = {
@@ -75,6 +77,7 @@ _HOMES = {
     "boundwatch.episodes.measure": "Measure",
     "boundwatch.evaluation": "Evaluation Protocol",
     "boundwatch.planning": "ComparisonPlan Plan TrialPlan plan plan_comparison plan_trials",
+    "boundwatch.planning.precision": "WidthPlan plan_width",
     "boundwatch.readers": "read_costs",
     "boundwatch.server.client": "Client",
 }

@@ -101,3 +101,26 @@ def test_a_comparison_is_planned(run, tmp_path):
             True,
         )
     assert run("plan", "--compare", "0.1", "0.1").err.startswith("boundwatch: cost_a = cost_b")
+
+
+def test_trials_for_a_width_over_tasks_on_scenes_and_after_some(run, tmp_path):
+    assert run("plan", "--width", "0.1").out.startswith(
+        "Run 172 trials: the failure rate is then known within"
+    )
+    tasks = run("plan", "--width", "0.1", "--cost", "0.2", "--tasks", "10", "--delta", "0.05")
+    assert tasks.out.startswith("Run 90 trials, 9 of each task: the mean failure rate of 10 tasks")
+    scenes = run("plan", "--width", "0.2", "--cost", "0.3", "--repeats", "5", "--correlation", "0.4")
+    assert "More scenes, not more repeats" in " ".join(scenes.out.split())
+    assert "Simulated, seed 0; two trials of a scene are correlated by 0.4." in scenes.out
+    rows = [f"{task},{'no' if number % 5 == 0 else 'yes'}" for number in range(10) for task in ("mug", "lid")]
+    (tmp_path / "had.csv").write_text("\n".join(["task,ok", *rows, ""]))
+    given = "plan", "--width", "0.15", "--after", "had.csv", "--success", "ok"
+    after = run(*given, "--strata", "task")
+    assert after.code == 0, after.err
+    assert after.out.startswith("Run about ")
+    assert "go on with the limits of certify --until-width 0.3" in after.out
+    assert json.loads(run(*given, "--strata", "task", "--json").out)["had"] == 20
+    assert "declare it: --strata task" in run(*given).err
+    assert "--cost does not go with --after" in run(*given, "--strata", "task", "--cost", "0.1").err
+    assert "--plot does not go with --width" in run("plan", "--width", "0.1", "--plot", "a.png").err
+    assert "--tasks does not go with" in run("plan", "--cost", "0.1", "--new-cost", "0.3", "--tasks", "3").err

@@ -12,16 +12,26 @@ import typer
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, refuse
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, refuse, refuse_if
+from boundwatch.cli.reading import ANSWERS, Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.planning import SIZES, ComparisonPlan, Plan, TrialPlan, plan_comparison, plan_trials
+from boundwatch.planning import (
+    SIZES,
+    ComparisonPlan,
+    Plan,
+    TrialPlan,
+    WidthPlan,
+    plan_comparison,
+    plan_trials,
+    plan_width,
+)
 from boundwatch.planning import plan as plan_against
 
 _OPTIONS = {
     "--compare": {"paired", "correlation", "horizon", "alpha"},
+    "--width": {"cost", "tasks", "repeats", "correlation", "after", "delta", "seed"},
     "a CERTIFICATE": {"certificate", "cost", "costs", "n", "alpha_adverse", "alpha_benign", "seed"},
     "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n", "seed"},
 }
@@ -42,6 +52,8 @@ _LIMIT_NOTES = (
     example="boundwatch plan --cost 0.1 --new-cost 0.3 --lab-trials 50 -n 20\n"
     "boundwatch plan --cost 0.1 --new-cost 0.1 --margin 0.2\n"
     "boundwatch plan --compare 0.1 0.25 --paired --correlation 0.2\n"
+    "boundwatch plan --width 0.1 --cost 0.3 --repeats 5 --correlation 0.3\n"
+    "boundwatch plan --width 0.1 --after trials.csv --success ok\n"
     "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
     "boundwatch plan certificate.json --costs pilot.csv -n 20"
 )
@@ -57,6 +69,11 @@ def plan(
     correlation: float = 0.0,
     horizon: int | None = None,
     alpha: float | None = None,
+    width: float | None = None,
+    tasks: Annotated[int | None, AT_LEAST_1] = None,
+    repeats: Annotated[int | None, AT_LEAST_1] = None,
+    after: str | None = None,
+    delta: float | None = None,
     costs: str | None = None,
     n: Annotated[list[int] | None, AT_LEAST_1] = None,
     alpha_adverse: float | None = None,
@@ -82,9 +99,14 @@ def plan(
     margin M: The same: plan for showing that the site is at most M worse.
     compare A B: Plan a comparison of two policies by their failure rates.
     paired: With --compare: trials will share seeds or scenes.
-    correlation R: With --paired: correlation of the outcomes of a pair.
+    correlation R: With --paired: correlation of the outcomes of a pair; with --repeats: of two in a scene.
     horizon N: With --compare: the largest number of trials of each, if fixed.
     alpha P: With --compare: error rate per side. [default: 0.05]
+    width W: How many trials until a failure rate is known within ± W, as certify bounds it.
+    tasks N: With --width: the trials are shared by N tasks whose mean is meant.
+    repeats N: With --width: N trials on each scene; says how many scenes (simulated).
+    after COSTS: With --width: how many more, given these trials; --strata and --cluster apply.
+    delta P: With --width: probability with which either limit may fail. [default: 0.01]
     costs COSTS: Or a sample of costs from the suspected world, to draw from.
     n N: Smallest shift noticed in N trials, or the power of N at a new site.
     alpha_adverse P: Level of ADVERSE, for a cost above the certified ones.
@@ -95,17 +117,21 @@ def plan(
     given = locals() | {"correlation": correlation or None, "seed": seed or None}  # 0 is the usual one
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)
-    if costs is None:
+    if costs is None and after is None:
         reading.refuse_without_costs()
     without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
     question = without if compare is None else "--compare"
-    others = set().union(*_OPTIONS.values()) - _OPTIONS[question]
+    question = question if width is None else "--width"
+    others = set().union({"plot"} if width else (), *_OPTIONS.values()) - _OPTIONS[question]
     refuse(
         {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
     )
-    answer: Plan | TrialPlan | ComparisonPlan
+    answer: Plan | TrialPlan | ComparisonPlan | WidthPlan
     episodes: tuple[Episodes, ...] = ()
-    if compare is not None:
+    if width is not None:
+        said = {"tasks": tasks, "repeats": repeats, "correlation": correlation or None, "cost": cost}
+        episodes, answer = _plan_width(width, after, reading, said, {"delta": delta, "seed": seed})
+    elif compare is not None:
         pairs: dict[str, Any] = {"paired": paired, "correlation": correlation, "horizon": horizon}
         pairs["alpha"] = 0.05 if alpha is None else alpha
         answer = plan_comparison(cost_a=compare[0], cost_b=compare[1], **pairs)
@@ -117,8 +143,7 @@ def plan(
         answer = plan_trials(cost=cost, new_cost=new_cost, alpha=alpha_adverse, **booked)
         out.draw(plot, "plot_trials", answer)
     else:
-        if (cost is None) == (costs is None):
-            raise typer.BadParameter("give either --cost or --costs")
+        refuse_if({"give either --cost or --costs": (cost is None) == (costs is None)})
         loaded = Certificate.load(certificate)
         if costs is not None:
             episodes = (reading.read(costs, certificate=loaded, allow_own=True),)
@@ -134,7 +159,11 @@ def plan(
     if as_json:
         out.print_json(answer.to_dict() | (out.source_fields(*episodes) if episodes else {}))
         return
-    show: dict[type, Callable[[Any], None]] = {Plan: _print_plan, TrialPlan: _print_trials}
+    show: dict[type, Callable[[Any], None]] = {
+        Plan: _print_plan,
+        TrialPlan: _print_trials,
+        WidthPlan: _print_width,
+    }
     show.get(type(answer), _print_comparison)(answer)
     for each in episodes:
         print(f"\n  costs: {out.describe_source(each)}")
@@ -157,6 +186,39 @@ def _print_comparison(answer: ComparisonPlan) -> None:
     ]
     if answer.trials[0.9] is None:
         notes.append(f"The mean counts a run without a verdict as {most} trials.")
+    out.print_section("Note", notes, bullet="- ")
+
+
+def _plan_width(
+    width: float, after: str | None, reading: Reading, said: dict[str, Any], others: dict[str, Any]
+) -> tuple[tuple[Episodes, ...], WidthPlan]:
+    given = {name: value for name, value in (said | others).items() if value is not None}
+    if after is None:
+        return (), plan_width(width, **given)
+    refuse(said, "does not go with --after, whose trials say it; leave it out")
+    episodes = reading.read(after, answers=ANSWERS)
+    return (episodes,), plan_width(width, **given, after=episodes)
+
+
+def _print_width(answer: WidthPlan) -> None:
+    print("\n".join(textwrap.wrap(str(answer), 100)))
+    if answer.scenes:
+        print(f"\n  {'trials on each scene':<22}{'scenes':>8}{'trials':>9}")
+        for repeats, scenes in answer.scenes.items():
+            print(f"  {repeats:<22}{scenes:>8,}{repeats * scenes:>9,}")
+    notes = ["Exact for outcomes of 0 and 1 and a number of trials fixed in advance, as certify takes it."]
+    if answer.had:
+        notes = [
+            "As these trials were seen, go on with the limits of certify --until-width "
+            f"{2 * answer.within:g}, which hold after every trial; the rate is supposed to stay as it was.",
+        ]
+    if answer.seed is not None:
+        seen = f"Simulated, seed {answer.seed}"
+        alike = f"; two trials of a scene are correlated by {answer.correlation:.2g}"
+        notes.append(f"{seen}{alike if answer.scenes else ''}.")
+        notes = notes[1:] if answer.scenes else notes
+    if answer.each_task is not None:
+        notes.append(f"For each task's own rate within that, run {answer.each_task:,} trials of each.")
     out.print_section("Note", notes, bullet="- ")
 
 

@@ -3,6 +3,7 @@
 from boundwatch.planning.against_certificate import SIZES, Plan, plan, time_to_alarm
 from boundwatch.planning.before_certificate import Booking, TrialPlan, plan_trials
 from boundwatch.planning.power import Power
+from boundwatch.planning.precision import WidthPlan, plan_width
 from boundwatch.planning.two_policies import ComparisonPlan, PairedPlan, plan_comparison
 
 __all__ = [
@@ -13,8 +14,10 @@ __all__ = [
     "Plan",
     "Power",
     "TrialPlan",
+    "WidthPlan",
     "plan",
     "plan_comparison",
     "plan_trials",
+    "plan_width",
     "time_to_alarm",
 ]
