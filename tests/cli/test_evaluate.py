@@ -114,7 +114,7 @@ def test_programs_ask_for_trials_and_record_them(begun):
     named = json.loads(evaluate("next", begun, "--json", "--name"))
     assert named.pop("name") in ("act", "dp")
     assert named == trial
-    evaluate("next", begun, "--name")  # is said once
+    assert evaluate("next", begun, "--name").endswith((" (act)\n", " (dp)\n"))  # said once in the report
     evaluate("record", begun, 1, "--success", "--note", "easy")
     evaluate("record", begun, 1, "--success", "--note", "easy")
     evaluate("record", begun, 2, "--aborted", "the camera froze")
@@ -224,6 +224,7 @@ def test_report_export_and_verify(begun, tmp_path):
         *seal.values(),
         secret,
         "Departures from the plan: none",
+        "knows the seed",
         "act &amp; ",
         "| dp |",
         known.answer,

@@ -218,7 +218,9 @@ def next_(evaluation: Path, *, station: str = "1", name: bool = False, as_json: 
         if content is not None and trial is not None and name:
             opened.unblind_once("names of policies, by a program")
             content["name"] = opened.policy_of(trial)
-        out.print_json(content) if as_json else print(trial or f"no trial: {opened.status['state']}")
+        said = str(trial or f"no trial: {opened.status['state']}")
+        said += f" ({content['name']})" if content is not None and name else ""
+        out.print_json(content) if as_json else print(said)
 
 
 @command(

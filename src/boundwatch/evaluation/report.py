@@ -57,11 +57,14 @@ def render(evaluation: Evaluation) -> str:
     )
     named = [f"{time[:19]}: {said} (row {row})" for row, time, said in known.events]
     sealed = [(name, _said(each)) for name, each in protocol.to_dict().items() if each not in (None, {}, [])]
-    departed = f"Departures from the plan: {len(named) or 'none'}{', listed below' if named else ''}."
+    departed = sum(not said.startswith("note") for *_, said in known.events)
+    notes = [f"Departures from the plan: {departed or 'none'}{', listed below' if departed else ''}."]
+    if protocol.blind and protocol.seed is not None:
+        notes.append("Whoever knows the seed in the protocol could work out the letters before the end.")
     sections = [
         page.heading(f"Evaluation: {', '.join(protocol.policies)}", level=1),
         page.paragraph(f"{protocol}; {len(times)} trials{when}; {known.ended or 'not finished'}", "lead"),
-        page.verdict("within", found.answer, [f"{promise}, {_DRIFT[paired]}", departed]),
+        page.verdict("within", found.answer, [f"{promise}, {_DRIFT[paired]}", *notes]),
         *(_found(found) if found.seen else ()),
         page.heading("Departures from the plan, and notes"),
         page.bullets(named or ["None: no abort, no undo, no look at results, no deviation."]),
