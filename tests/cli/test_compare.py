@@ -339,6 +339,20 @@ def follow(compare, files, monkeypatch):
     return run_command
 
 
+def test_a_new_policy_is_followed_against_one_that_was_finished(follow):
+    old = "success\n" + "1\n1\n1\n1\n0\n" * 12
+    counted = follow(
+        (old, "success\n0\n"),
+        (old, "success\n0\n1\n"),
+        (old, "success\n0\n1\n" + "0\n" * 12),
+        options=("--json", "--finished"),
+    )
+    lines = [json.loads(line) for line in counted.splitlines()]
+    assert [(line["n_a"], line["n_b"]) for line in lines[:2]] == [(60, 1), (60, 2)]
+    assert lines[-1]["verdict"] == "a-better"
+    assert lines[-1]["first_alarm"] <= 14
+
+
 def test_a_line_counts_once_it_is_finished(follow):
     counted = follow(
         ("trial,co", "cost\n"),

@@ -53,6 +53,13 @@ def test_the_shipped_regions_keep_their_level_at_every_rate_and_for_all_time(alp
         assert 0.999 * alpha <= coefficients[pooled] + late_line(alpha, pooled).spent <= alpha
 
 
+@pytest.mark.parametrize("alpha", [0.3, 0.0123])
+def test_a_level_that_is_not_shipped_is_kept_given_every_number_of_failures(alpha):
+    alarmed = find_region(alpha, paired=False).ending[1]
+    for pooled in range(0, 2 * LAST_PAIR + 1, 25):
+        assert 0.999 * alpha <= alarmed[pooled] + late_line(alpha, pooled).spent <= alpha
+
+
 def late_alarms(alpha, pooled, *, shift=0) -> float:
     """P[alarm after the table up to its last look | S], coin by coin; shares nothing with the package."""
     line, alive = late_line(alpha, pooled), find_region(alpha, paired=False).ending[0]

@@ -31,7 +31,7 @@ class Call(StrEnum):
     REGRESSED = "regressed"
     """Shown to be worse, under the error rate of the whole table."""
     SUSPECT = "suspect"
-    """Worse by a test of this task alone: some of ten tasks are, by luck, in 40 % of tables."""
+    """Worse by a test of this task alone: of ten tasks some are, by luck, in a third of tables."""
     IMPROVED = "improved"
     """Shown to be better, under the error rate of the whole table."""
     HELD = "held"

@@ -335,7 +335,10 @@ def design_region(alpha: float, pairs: int, *, open_ended: bool) -> Region:
     """Compute a region for pairs of independent trials; `open_ended` if alarms may come after the last."""
     design = _Design(alpha, pairs, open_ended=open_ended)
     needed, level = design.solve()
-    return Region([row.tolist() for row in needed], level)
+    region = Region([row.tolist() for row in needed], level)
+    if open_ended and region.ending[1].max() > alpha:  # then nothing is left given some number of failures
+        raise RuntimeError(f"no table with a proven level of {alpha:g} was found")
+    return region
 
 
 @lru_cache(maxsize=1)
