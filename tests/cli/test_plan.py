@@ -124,3 +124,14 @@ def test_trials_for_a_width_over_tasks_on_scenes_and_after_some(run, tmp_path):
     assert "--cost does not go with --after" in run(*given, "--strata", "task", "--cost", "0.1").err
     assert "--plot does not go with --width" in run("plan", "--width", "0.1", "--plot", "a.png").err
     assert "--tasks does not go with" in run("plan", "--cost", "0.1", "--new-cost", "0.3", "--tasks", "3").err
+
+
+def test_rounds_of_tasks_are_planned_with_the_certificate_of_their_mean(run, tmp_path):
+    lab = bw.Episodes([1.0, *[0.0] * 19] * 3, strata=["mug"] * 20 + ["lid"] * 20 + ["cup"] * 20)
+    bw.Certificate.from_held_out(lab, binary=True).save(tmp_path / "mean.json")
+    done = run("plan", "mean.json", "--cost", "0.4")
+    assert done.code == 0, done.err
+    assert done.out.startswith("Run ")
+    assert "rounds of 3 tasks and look once (check)" in " ".join(done.out.split())
+    assert json.loads(run("plan", "mean.json", "--cost", "0.4", "--json").out)["tasks"] == 3
+    assert "--n does not go with" in run("plan", "mean.json", "--cost", "0.4", "-n", "9").err

@@ -21,9 +21,11 @@ from boundwatch.planning import (
     SIZES,
     ComparisonPlan,
     Plan,
+    TasksPlan,
     TrialPlan,
     WidthPlan,
     plan_comparison,
+    plan_tasks,
     plan_trials,
     plan_width,
 )
@@ -111,7 +113,7 @@ def plan(
     n N: Smallest shift noticed in N trials, or the power of N at a new site.
     alpha_adverse P: Level of ADVERSE, for a cost above the certified ones.
     alpha_benign P: Level of BENIGN, for a cost below the certified ones.
-    seed SEED: Seed of the simulation that --costs needs.
+    seed SEED: Seed of simulations (--costs, --repeats, several tasks).
     plot FILE: Draw power against trials; .png, .svg or .pdf.
     """
     given = locals() | {"correlation": correlation or None, "seed": seed or None}  # 0 is the usual one
@@ -126,7 +128,7 @@ def plan(
     refuse(
         {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
     )
-    answer: Plan | TrialPlan | ComparisonPlan | WidthPlan
+    answer: Plan | TasksPlan | TrialPlan | ComparisonPlan | WidthPlan
     episodes: tuple[Episodes, ...] = ()
     if width is not None:
         said = {"tasks": tasks, "repeats": repeats, "correlation": correlation or None, "cost": cost}
@@ -144,17 +146,7 @@ def plan(
         out.draw(plot, "plot_trials", answer)
     else:
         refuse_if({"give either --cost or --costs": (cost is None) == (costs is None)})
-        loaded = Certificate.load(certificate)
-        if costs is not None:
-            episodes = (reading.read(costs, certificate=loaded, allow_own=True),)
-        sample = episodes[0].costs if episodes else None
-        either = alpha_adverse if alpha_benign is None else alpha_benign
-        answer = plan_against(loaded, cost=cost, costs=sample, alpha=either, sizes=n or SIZES, seed=seed)
-        wrong = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign}
-        del wrong[f"alpha_{answer.verdict.value}"]
-        alone = f"give --alpha-{answer.verdict.value} alone"
-        refuse(wrong, f"is of no use: {answer.cost:g} would be {answer.verdict.name}; {alone}")
-        out.draw(plot, "plot_plan", answer)
+        episodes, answer = _plan_against(Certificate.load(certificate), given, reading, seed)
     out.print_warnings(*episodes)
     if as_json:
         out.print_json(answer.to_dict() | (out.source_fields(*episodes) if episodes else {}))
@@ -163,6 +155,7 @@ def plan(
         Plan: _print_plan,
         TrialPlan: _print_trials,
         WidthPlan: _print_width,
+        TasksPlan: _print_tasks,
     }
     show.get(type(answer), _print_comparison)(answer)
     for each in episodes:
@@ -187,6 +180,27 @@ def _print_comparison(answer: ComparisonPlan) -> None:
     if answer.trials[0.9] is None:
         notes.append(f"The mean counts a run without a verdict as {most} trials.")
     out.print_section("Note", notes, bullet="- ")
+
+
+def _plan_against(
+    loaded: Certificate, given: dict[str, Any], reading: Reading, seed: int
+) -> tuple[tuple[Episodes, ...], Plan | TasksPlan]:
+    cost, costs, adverse, benign = (
+        given[name] for name in ("cost", "costs", "alpha_adverse", "alpha_benign")
+    )
+    if loaded.strata:
+        unused = {name: given[name] for name in ("costs", "n", "alpha_benign", "plot")}
+        refuse(unused, "does not go with the certificate of a mean over tasks; leave it out")
+        return (), plan_tasks(loaded, cost, adverse, seed)
+    episodes = () if costs is None else (reading.read(costs, certificate=loaded, allow_own=True),)
+    sample, either = episodes[0].costs if episodes else None, adverse if benign is None else benign
+    answer = plan_against(loaded, cost=cost, costs=sample, alpha=either, sizes=given["n"] or SIZES, seed=seed)
+    wrong = {"alpha_adverse": adverse, "alpha_benign": benign}
+    del wrong[f"alpha_{answer.verdict.value}"]
+    alone = f"give --alpha-{answer.verdict.value} alone"
+    refuse(wrong, f"is of no use: {answer.cost:g} would be {answer.verdict.name}; {alone}")
+    out.draw(given["plot"], "plot_plan", answer)
+    return episodes, answer
 
 
 def _plan_width(
@@ -219,6 +233,18 @@ def _print_width(answer: WidthPlan) -> None:
         notes = notes[1:] if answer.scenes else notes
     if answer.each_task is not None:
         notes.append(f"For each task's own rate within that, run {answer.each_task:,} trials of each.")
+    out.print_section("Note", notes, bullet="- ")
+
+
+def _print_tasks(answer: TasksPlan) -> None:
+    print("\n".join(textwrap.wrap(str(answer), 100)) + "\n")
+    _print_row("rounds for a power of", 26, [f"{100 * power:.0f} %" for power in answer.check], 8)
+    for name in ("check", "watch"):
+        _print_row(name, 26, [_number(each, 256) for each in getattr(answer, name).values()], 8)
+    notes = [
+        f"Simulated, 100 runs, seed {answer.seed}; in a round each task is run once.",
+        "watch looks after rounds 1, 2, 4, 8, ...; single tasks are paid for.",
+    ]
     out.print_section("Note", notes, bullet="- ")
 
 

@@ -4,6 +4,7 @@ from boundwatch.planning.against_certificate import SIZES, Plan, plan, time_to_a
 from boundwatch.planning.before_certificate import Booking, TrialPlan, plan_trials
 from boundwatch.planning.power import Power
 from boundwatch.planning.precision import WidthPlan, plan_width
+from boundwatch.planning.tasks import TasksPlan, plan_tasks
 from boundwatch.planning.two_policies import ComparisonPlan, PairedPlan, plan_comparison
 
 __all__ = [
@@ -13,10 +14,12 @@ __all__ = [
     "PairedPlan",
     "Plan",
     "Power",
+    "TasksPlan",
     "TrialPlan",
     "WidthPlan",
     "plan",
     "plan_comparison",
+    "plan_tasks",
     "plan_trials",
     "plan_width",
     "time_to_alarm",

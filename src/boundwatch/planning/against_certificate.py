@@ -133,6 +133,9 @@ def plan(
     (16.5, 14.4)
     """
     require_certificate(certificate)
+    if certificate.strata:
+        problem = "certificate is of the mean over tasks, each of which has its own rate"
+        raise InvalidSetting(problem, remedy="use boundwatch.planning.plan_tasks")
     if (cost is None) == (costs is None):
         raise InvalidSetting("give either cost, the suspected expected cost, or costs, a sample; not both")
     wanted = [check_size(size, "sizes has") for size in sizes]

@@ -119,6 +119,9 @@ def plan_width(
     within = check_rate(within, "within", inside=True)
     tasks, repeats = check_size(tasks, "tasks"), check_size(repeats, "repeats")
     delta, correlation = check_level(delta, "delta"), check_rate(correlation, "correlation")
+    if (repeats == 1 and correlation) or min(tasks, repeats) > 1:
+        problem = "goes with several repeats of a scene, and not with tasks"
+        raise InvalidSetting(problem, name="correlation", value=correlation, remedy="leave one out")
     known: dict[str, Any] = {"within": within, "delta": delta}
     if after is not None:
         if not after.repeats:
