@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from boundwatch.bounds import joint_region
+from boundwatch.comparison import once
+from boundwatch.detectors import family, fixed_sample, mixture
 from boundwatch.errors import InvalidLevel, InvalidSetting
 from boundwatch.selftest import claims as promised
-from boundwatch.selftest import counting, simulate_promises, simulation
+from boundwatch.selftest import counting, several, simulate_promises, simulation
 from boundwatch.selftest import worlds as scenes
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
@@ -90,6 +93,10 @@ CLAIMED = (
     "compare, 20 tasks in turn, independent",
     "compare, 20 tasks in turn, matched",
     "compare, matched, horizon 40",
+    "compare, once, exact",
+    "rank, any pair",
+    "predicted-test, 20 trials",
+    "family-test, total, any of 2 tasks",
 )
 ONLY_BINARY = {"hypothesis-test, exact, n = 100", "confidence-interval, exact, lower shift limit"}
 
@@ -362,6 +369,83 @@ def test_shares_of_which_everyone_has_all_are_found_out(monkeypatch):
     monkeypatch.setattr(counting, "DiscoveryShares", Generous)
     monkeypatch.setattr("boundwatch.detectors.fleet.DiscoveryShares", Generous)
     assert not any(kept(found, 100))
+
+
+class Wasteful(bw.Certificate):
+    """Spends twice its delta."""
+
+    @classmethod
+    def from_held_out(cls, costs, **settings):
+        deltas = {name: 2 * settings.pop(name) for name in ("delta_upper", "delta_lower")}
+        return bw.Certificate.from_held_out(costs, **settings, **deltas)
+
+
+def too_small(function, factor):
+    """The same numbers, times a factor."""
+    return lambda *args, **settings: factor * function(*args, **settings)
+
+
+def nonsense(_self, line, more):
+    """A line beyond the horizon at one failure in four trials, which is the rate of the lab."""
+    return np.append(line, np.arange(line.size, line.size + more) // 4)
+
+
+FAULTS = {
+    "limits that fail at twice delta": (LAB, "certificate, ", scenes, "Certificate", Wasteful),
+    "a threshold that is a quarter too low": (
+        BINARY,
+        "sequential-test, read 600 times, exact",
+        mixture,
+        "exact_threshold",
+        too_small(mixture.exact_threshold, 0.75),
+    ),
+    "p-values of two rates, times 0.75": (
+        LAB,
+        "hypothesis-test, total, n = 50, exact",
+        fixed_sample,
+        "rate_difference_p_value",
+        too_small(fixed_sample.rate_difference_p_value, 0.75),
+    ),
+    "nonsense beyond the horizon": (
+        LAB,
+        "sequential-test, total, 600 times, exact",
+        joint_region.AlarmLine,
+        "_extended",
+        nonsense,
+    ),
+    "restarts that keep their share": (
+        BINARY,
+        "discoveries, 5 streams, restarted",
+        counting.DiscoveryShares,
+        "_take_place",
+        lambda *_: None,
+    ),
+    "tasks without Holm": (LAB, "family-test", family, "holm", np.asarray),
+    "p-values of finished trials, times 0.75": (
+        BINARY,
+        "compare, once, exact",
+        once,
+        "rate_difference_p_value",
+        too_small(once.rate_difference_p_value, 0.75),
+    ),
+    "policies that differ at once": (BINARY, "rank", several, "rank", lambda *_, **__: SHOWN),
+    "predictions believed": (BINARY, "predicted-test", several, "PredictedTest", hasty(bw.PredictedTest)),
+}
+SHOWN = SimpleNamespace(pairs=[SimpleNamespace(decided=True)])
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_seen_at_the_default_size(fault, monkeypatch):
+    certificate, name, module, attribute, broken = FAULTS[fault]
+    found = claims(certificate, name, detectors=[])[:1]
+    for cached in (joint_region.alarm_line, joint_region.joint_region):
+        cached.cache_clear()
+    runs = simulation.RUNS // (3 if "restarts" in fault else 1)  # a third is enough, and takes long
+    assert all(kept(found, runs))
+    monkeypatch.setattr(module, attribute, broken)
+    joint_region.alarm_line.cache_clear()
+    assert not any(kept(found, runs))
+    joint_region.alarm_line.cache_clear()
 
 
 def test_bad_input():

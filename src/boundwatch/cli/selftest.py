@@ -35,10 +35,11 @@ def selftest(
     and its margin; the list of discoveries in a fleet, also where streams are restarted; the run length of
     the change detector. It uses the worlds where the promise is hardest to keep, and takes the certificate's
     limits as true. For a held-out certificate it also draws the trials again and tests the certificate's own
-    limits and the total rates, delta included. Last come comparisons of two policies, on tasks in turn and
-    under drift, at the level of ADVERSE. (By default the levels are those of `check`; those of `watch`
-    are 0.04.) It takes a few minutes; `--runs 600` is ten times as fast and sees less. Exits with 1 if a
-    promise is broken.
+    limits and the total rates, delta included. Last come comparisons of two policies, on tasks in turn, under
+    drift and once, at the level of ADVERSE; several tasks; rankings; predicted costs; and, with costs of 0
+    and 1, rates that are computed from every outcome. (By default the levels are those of `check`; those of
+    `watch` are 0.04.) It takes a few minutes; `--runs 600` is ten times as fast and sees less. Exits with 1
+    if a promise is broken.
 
     Options
     -------

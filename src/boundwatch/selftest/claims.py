@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -145,6 +146,12 @@ def _limit_claim(lab: Lab, name: str, count: Callable[[Lab, np.random.Generator,
 
 
 def _count_labs(lab: Lab, rng: np.random.Generator, runs: int) -> int:
+    """Count labs whose limit fails; binary ones where that is likeliest, just beyond a limit of theirs."""
+    like = lab.certificate
+    if like.binary:
+        again = lab.redrawn(like.failures or 0)
+        mean = again.upper + 1e-9 if lab.is_adverse else again.lower - 1e-9
+        lab = replace(lab, mean=mean) if 0 < mean < 1 else lab
     return sum(count for redrawn, count in lab.certify(rng, runs) if _fails(lab, redrawn))
 
 
@@ -186,7 +193,8 @@ def _total_claims(lab: Lab, levels: Levels, is_central: bool) -> Iterator[Claim]
         yield from _stream_claims(lab, levels, total, is_central)
     if is_central:
         side = "upper" if lab.is_adverse else "lower"
-        yield _limit_claim(lab, f"certificate, {side} limit", _count_labs)
+        limit = _limit_claim(lab, f"certificate, {side} limit", _count_labs)
+        yield replace(limit, world="0 or 1, just beyond a limit, lab drawn, too") if binary else limit
         declared = Datasets(lab, partial(interval_test, levels), sizes[-1], counting.is_declared)
         yield claim(f"confidence-interval, total, n = {sizes[-1]}", total, declared)
         excluded = Datasets(lab, test, sizes[-1], counting.is_excluded)

@@ -14,7 +14,7 @@ from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.fixed_sample import Findings, FixedSampleDetector
 from boundwatch.selftest.worlds import Array, Claim, Flags, Levels, World
 
-EPISODES, STREAMS, ROBOTS, LOOKS = 200, 5, 20, 10
+EPISODES, STREAMS, ROBOTS, LOOKS, RESTARTS = 200, 5, 20, 10, 40
 RATE, MARGIN = 0.05, 0.1
 _AT_ONCE = 4096  # costs that a fleet sees with one call: a call for each episode takes longer than the test
 _READ = (10, 50, 200)  # the numbers of new trials at which limits are read that hold at all times
@@ -160,7 +160,7 @@ class Watched:
         runs = self.streams.shape[1] // STREAMS
         fleet, rolls = listing_fleet(self.certificate), [DiscoveryShares() for _ in range(runs)]
         near = np.zeros((runs, STREAMS), dtype=np.bool_)
-        for costs in self.streams.reshape(LOOKS, -1, STREAMS * runs):
+        for costs in self.streams.reshape(RESTARTS, -1, STREAMS * runs):
             evidence = run_fleet(fleet, costs).e_adverse
             shares = np.exp([roll.look(STREAMS) for roll in rolls])
             # Not even a list of all streams could hold one with less.
@@ -171,7 +171,7 @@ class Watched:
         return self._count_lists(near, restarting=True)
 
     def _count_lists(self, near: Flags, *, restarting: bool = False) -> int:
-        split = self.streams.reshape(LOOKS, -1, len(near), STREAMS)
+        split = self.streams.reshape(RESTARTS if restarting else LOOKS, -1, len(near), STREAMS)
         return sum(
             _lists(self.certificate, split[:, :, run], restarting=restarting)
             for run, streams in enumerate(near)

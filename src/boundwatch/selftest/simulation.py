@@ -30,7 +30,9 @@ from boundwatch.selftest.claims import (
 )
 from boundwatch.selftest.clusters import claims_of_clusters
 from boundwatch.selftest.counting import alphas
+from boundwatch.selftest.exact import claims_of_outcomes
 from boundwatch.selftest.rounds import claims_of_rounds
+from boundwatch.selftest.several import claims_of_several
 from boundwatch.selftest.worlds import Claim, Levels
 
 RUNS = 6000
@@ -137,6 +139,8 @@ def _claims(
     yield from claims_of_rounds(certificate, levels)
     yield from claims_of_clusters(certificate, levels)
     yield from claims_of_comparisons(levels[Verdict.ADVERSE])
+    yield from claims_of_several(levels)
+    yield from claims_of_outcomes(limits, certificate, levels)
 
 
 def _limits_alone(certificate: Certificate) -> Certificate:

@@ -112,18 +112,22 @@ class Lab(World):
 
     def certify(self, rng: np.random.Generator, runs: int) -> Iterator[tuple[Certificate, int]]:
         """Yield certificates from trials drawn again, and how many of the runs have each."""
-        like, size = self.certificate, self.certificate.n or 1
+        size = self.certificate.n or 1
         # Labs with as many high costs have the same certificate.
         counts = rng.multinomial(runs, self.chances(size))
         for highs in np.flatnonzero(counts).tolist():
-            redrawn = Certificate.from_held_out(
-                self.costs(np.array([highs]), size)[0],
-                method=cast("Any", like.method),
-                binary=like.binary,
-                delta_upper=like.delta_upper,
-                delta_lower=like.delta_lower,
-            )
-            yield redrawn, int(counts[highs])
+            yield self.redrawn(highs), int(counts[highs])
+
+    def redrawn(self, highs: int) -> Certificate:
+        """Return the certificate of a lab with so many high costs."""
+        like = self.certificate
+        return Certificate.from_held_out(
+            self.costs(np.array([highs]), like.n or 1)[0],
+            method=cast("Any", like.method),
+            binary=like.binary,
+            delta_upper=like.delta_upper,
+            delta_lower=like.delta_lower,
+        )
 
     def true_shift(self, certificate: Certificate) -> float:  # noqa: ARG002
         """Return zero: nothing changed."""
