@@ -17,6 +17,7 @@ _PLACEHOLDERS = {
     **dict.fromkeys(("success", "cost", "reward", "strata", "cluster", "by", "policy", "episode"), "COL"),
     **dict.fromkeys(("successes", "failures", "trials", "count", "fill_down"), "COL"),
     "reduce": "RULE",
+    "empty_as": "X",
     "sheet": "NAME",
 }
 

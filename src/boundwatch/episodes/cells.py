@@ -171,14 +171,16 @@ def refuse_strangers(cell: Any, what: str) -> None:
     """Refuse what is neither text nor number: nothing, a formula, a date, a time of day."""
     if is_missing(cell):
         stopped = "no" if what == "outcome" else "what it cost"
-        remedy = f"not run yet? then end the table above; stopped? then write {stopped}"
+        asked = f"not run yet? end the table above; stopped? write {stopped}; a total? delete the row"
+        means = ("; if empty means something, say what with ", Argument("empty_as"))
+        remedy: Remedy = (asked, *(means if is_empty(cell) and what != "count" else ()))
         raise InvalidCost(f"has no {what}", remedy=remedy)
     if isinstance(cell, str) and cell.startswith("="):
         remedy = "open and save it in a spreadsheet program, or give it as CSV"
         raise InvalidCost("is a formula whose result is not in the file", value=cell, remedy=remedy)
     if was := date(cell):
         remedy = "format the column as text, and write it again"
-        raise InvalidCost(f"is a date; was it {was}?", value=str(cell), remedy=remedy)
+        raise InvalidCost(f"is a date (was it {was}?)", value=str(cell), remedy=remedy)
     if isinstance(cell, datetime.time):
         remedy = f"if it is {cell:%H:%M} in minutes and seconds, write the seconds as a number"
         raise InvalidCost("is kept as hours and minutes", value=f"{cell:%H:%M}", remedy=remedy)
@@ -279,7 +281,10 @@ def _number(measure: Measure, cell: Any, state: Notation, ends: tuple[float, flo
     if not math.isfinite(value):
         usual = "give every episode a number (a failed one usually the worst)"
         raise InvalidCost("is not a finite number", value=cell, remedy=usual)
-    remedy = ("pass the range that it can have, known in advance, as ", Argument("cost_range"))
+    counts: tuple[str | Argument, ...] = ()
+    if measure.kind == "cost" and measure.cost_range is None and value > 1 and value == int(value):
+        counts = ("; a count? ", Argument("failures", measure.column), " with ", Argument("trials"))
+    remedy = ("pass the range that it can have, known in advance, as ", Argument("cost_range"), *counts)
     problem = f"is outside [{shortest(low)}, {shortest(high)}]"
     raise InvalidCost(problem, value=_plainly(cell), remedy=remedy)
 

@@ -265,7 +265,9 @@ def _refuse_counts(
         known[""] = cell
         if written is None or written.value <= 1 or (numbers and written.value == above.value + 1):  # type: ignore[union-attr]
             continue
-        remedy: list[str | Argument] = ["give a row per trial, or "]
+        remedy: list[str | Argument] = [
+            "give a row per trial (compare --once, certify and check take counts), or "
+        ]
         if "count" in offered:
             ways = (
                 ("successes", Argument("trials", where.column)),

@@ -18,7 +18,7 @@ from boundwatch.episodes.counts import expand
 from boundwatch.episodes.declared import NUMBERING, SCENES, Declared, Question, Said
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.episodes.words import normal, number, outcome
-from boundwatch.errors import InvalidCost, Place
+from boundwatch.errors import Argument, InvalidCost, Place
 
 Format = Literal[
     "csv", "json", "jsonl", "npy", "parquet", "xlsx",
@@ -107,7 +107,10 @@ class Block:
         lengths = list(map(len, found))
         for wrong in {length for length in lengths if not 0 < length <= _LONGEST_NAME}:
             problem = "is longer than any name" if wrong else "has no name"
-            remedy = "give every row a short text or a whole number there"
+            above = (
+                () if wrong else ("; if empty means the one above it, pass ", Argument("fill_down", column))
+            )
+            remedy = ("give every row a short text or a whole number there", *above)
             raise InvalidCost(problem, where=self.place(column, lengths.index(wrong)), remedy=remedy)
         return found
 
@@ -117,7 +120,8 @@ class Block:
         for column, value in conditions.items():
             wanted, found = normal(value), self.labelled(column)
             if wanted and "" in found:
-                problem, remedy = "is empty, and rows are chosen by it", "write it in every row"
+                problem = "is empty, and rows are chosen by it"
+                remedy = ("write it in every row or, if merged, pass ", Argument("fill_down", column))
                 raise InvalidCost(problem, where=self.place(column, found.index("")), remedy=remedy)
             same = {name: normal(name) == wanted for name in set(found)}
             kept &= np.fromiter(map(same.__getitem__, found), bool, len(found))
@@ -376,8 +380,8 @@ class Rows:
             remedy = "if a comma is in a note, put the note in quotes"
             raise InvalidCost(problem, where=self.place(number), remedy=remedy)
         if missing := [name for name, index in self._places.items() if index >= count]:
-            problem = f"ends before this cell: it has {count} cells, the header has {width}"
-            remedy = "write the cell, with separators for empty cells before it"
+            problem = f"ends before this cell: it has {count} of {width}"
+            remedy = "write the cell, with separators for empty ones before it; a heading? delete the row"
             raise InvalidCost(problem, where=self.place(number, missing[0]), remedy=remedy)
         return True
 

@@ -38,6 +38,7 @@ _METHODS = {
     "hoeffding": "Hoeffding's inequality",
     "pinsker": "Pinsker's inequality",
     "exact": "the exact binomial distribution (Clopper-Pearson)",
+    "weighted": "Chernoff's bound on the mean over tasks",
     "rounds": "betting on rounds, in which each task is run once, so that they hold after every one",
     "anytime": "betting at all times at once, so that they hold whatever made the campaign stop",
 }
