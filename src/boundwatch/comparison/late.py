@@ -3,7 +3,7 @@
 Let S be the failures of both policies when the table ends, after N pairs each. Given S, under a common rate,
 all orders are equally likely, and the table has alarmed in a known share R(S) of them. From then on each pair
 that differs goes against B with probability 1/2, whatever the rate. So the chance to alarm later can be
-computed for each S by itself, and the line for S spends alpha - R(S): nine tenths of that evenly in the
+computed for each S by itself, and the line for S spends alpha - R(S): nearly all of that evenly in the
 logarithm of the pairs, until five times those of the table have been run, the rest more and more slowly.
 
 If A is not better, B's failures given S are stochastically fewer, and so are later pairs against it. Both
@@ -27,7 +27,7 @@ from boundwatch.comparison.walks import Array, binomial
 
 Counts = NDArray[np.int64]
 _LOOKS = 64  # a look whenever the pairs that differ have grown by one over this
-_EVENLY, _SHARE = 5.0, 0.9  # up to so many times the table's pairs, and what is spent by then
+_EVENLY, _SHARE = 5.0, 0.95  # up to so many times the table's pairs, and what is spent by then
 _END = 20.0  # from here on a wealth decides
 _SLACK = 1e-10  # for rounding, relative
 _NEGLIGIBLE = 1e-20

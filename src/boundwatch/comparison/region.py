@@ -39,8 +39,8 @@ KNOTS = 16
 _SWEEPS, _REFINEMENTS = 6, 16
 _LOWEST_PRICE = -8.0
 # Of alpha, so much is left for what comes after the table where it has seen so many pairs that differ; where
-# it has seen fewer, more. It costs 1 to 4 % more pairs for large differences, 13 % where few trials fail.
-_LEFT, _ENOUGH, _RARELY, _MOST_LEFT = 0.145, 90.0, 1.9, 0.4
+# it has seen fewer, more. It costs 2 to 4 % more pairs for large differences, 13 % where few trials fail.
+_LEFT, _ENOUGH, _RARELY, _MOST_LEFT = 0.125, 90.0, 2.05, 0.4
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Design:
         for n in range(pairs - 1, 0, -1):
             self.worlds.append(walk.back(self.worlds[-1], n))
         # What it costs, in pairs, not to have found a difference when the table ends.
-        self.miss = 0.0 if open_ended else 0.75 * pairs
+        self.miss = 30.0 if open_ended else 0.75 * pairs
         angles = (np.arange(RATES) + 0.5) / RATES * np.pi / 2
         degree = 2 * pairs
         self.rates = np.sin(angles) ** 2
@@ -190,10 +190,10 @@ def _left_for_later(pairs: int, rates: Array) -> Array:
 def _alternatives(pairs: int, *, open_ended: bool) -> tuple[Array, Array, Array]:
     """Return the rates whose mean number of pairs is to be small, and how much each counts."""
     if open_ended:  # those that the table is likely to find; smaller ones are for what comes after it
-        low, high, gaps = rate_pairs(0.22, 0.9, 40)
+        low, high, gaps = rate_pairs(0.18, 0.9, 40)
         middle = np.arcsin(np.sqrt(low)) + gaps / 2
         # Around one half there are differences of all sizes; large ones must not crowd out small ones.
-        return low, high, gaps**1.6 * (0.35 / gaps) ** (0.3 * np.sin(2 * middle) ** 2)
+        return low, high, gaps**2.2 * (0.35 / gaps) ** (0.3 * np.sin(2 * middle) ** 2)
     smallest = 0.1 * math.sqrt(200 / pairs)  # what the horizon can just find
     low, high, gaps = rate_pairs(min(smallest, 0.8), 1.2, 40)
     return low, high, 1 / gaps  # nearly all of the power is to be had for small differences
