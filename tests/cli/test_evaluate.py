@@ -2,8 +2,14 @@
 
 import html
 import json
+import os
+import pty
+import re
+import select
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +156,40 @@ def test_keys_from_a_pipe_and_going_on_at_the_same_trial(begun):
         costs = [outcome.cost for *_, outcome in opened.replay().recorded]
         assert costs == [0, 1, 1, 1]
         assert any("at trial 5: all well" in each for each in opened.verify())
+
+
+def read_until(file, wanted):
+    text = ""
+    while wanted not in text:
+        assert select.select([file], [], [], 30)[0], text
+        text += os.read(file, 1 << 16).decode()
+    return text
+
+
+def test_a_page_fits_a_small_terminal_has_no_color_and_leaves_it_as_it_was(begun):
+    page, terminal = pty.openpty()
+    before = termios.tcgetattr(terminal)
+    command = [sys.executable, "-m", "boundwatch", "evaluate", "run", begun]
+    known = os.environ | {"TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+    program = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=known)
+    try:
+        text = read_until(page, "quit")
+        assert set(re.findall(r"\x1b\[(\d*)m", text)) <= {"0", "1"}
+        lines = re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", text).splitlines()
+        assert len(lines) <= 24
+        assert max(map(len, lines)) <= 80
+        for keys in (b"\x1b[A", b"yyy"):  # an arrow is no key, and a key that is held down is one outcome
+            time.sleep(0.5)
+            os.write(page, keys)
+        assert "policy" in read_until(page, "Kept: trial 1, success")
+        time.sleep(0.5)
+        os.write(page, b"q")
+        read_until(page, "Left after 1 trials")
+        assert program.wait(60) == 0
+    finally:
+        program.kill()
+    assert termios.tcgetattr(terminal) == before
+    os.close(page), os.close(terminal)
 
 
 def test_keys_of_scores_and_milestones(tmp_path):
