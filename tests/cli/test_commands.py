@@ -413,6 +413,29 @@ def test_check_draws(run, folder, ending):
     assert (folder / f"figure.{ending}").stat().st_size > 1000
 
 
+def test_check_draws_each_task(run, folder):
+    (folder / "lab.csv").write_text("task,success\n" + "pick,1\nplace,1\nplace,0\n" * 50)
+    (folder / "new.csv").write_text("task,success\n" + "pick,0\nplace,1\n" * 12)
+    for declared in ("--by", "--strata"):
+        assert run("certify", "lab.csv", declared, "task", "-o", "tasks.json", "--force").code == 0
+        done = run("check", "tasks.json", "new.csv", "--plot", "tasks.svg", "--no-title")
+        assert done.code == 0, done.err
+        assert "<svg" in (folder / "tasks.svg").read_text()
+
+
+def test_watch_draws_every_stream(run, folder):
+    assert run("watch", "certificate.json", "worse.csv", "--plot", "watch.pdf").code == 0
+    assert (folder / "watch.pdf").read_bytes().startswith(b"%PDF")
+    (folder / "lab.csv").write_text("task,success\n" + "pick,1\nplace,1\nplace,0\n" * 50)
+    (folder / "new.csv").write_text("task,success\n" + "pick,0\n" * 12)
+    assert run("certify", "lab.csv", "--by", "task", "-o", "tasks.json").code == 0
+    arguments = ("watch", "tasks.json", "new.csv", "--plot", "watch.png", "--state", "watch.state")
+    assert run(*arguments).code == 0
+    (folder / "watch.png").unlink()
+    assert run(*arguments).code == 0  # nothing came, so there is nothing new to draw
+    assert not (folder / "watch.png").exists()
+
+
 USAGE = {
     "check": "boundwatch check: Missing argument 'CERTIFICATE'. Try boundwatch check --help.",
     "check certificate.json": "COSTS",
@@ -423,7 +446,6 @@ USAGE = {
     "check certificate.json costs.csv --false-negative-rate 0.1": "use --alpha-benign",
     "check certificate.json costs.csv --alpha-benign 0.1 --detector confidence-interval": "use --false-neg",
     "check certificate.json costs.csv --control holm": "--control goes with several tasks",
-    "check tasks.json new.csv --plot x.png": "--plot does not go with several tasks",
     "check tasks.json new.csv --ledger x": "--ledger does not go with several tasks",
     "check tasks.json new.csv --detector confidence-interval": "--detector does not go with several tasks",
     "check tasks.json new.csv --false-positive-rate 0.1": "--false-positive-rate does not go with",

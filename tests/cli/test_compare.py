@@ -37,10 +37,10 @@ def test_two_files_give_a_verdict_and_its_evidence(compare, files):
     text = compare("old.csv", "new.csv", "--plot", "c.png", "--report", "c.html")
     assert text.startswith("B_BETTER: evidence that new fails less often than old")
     assert re.search(r"\d+ failures in 60 trials \([\d.]+ %\)", text)
-    assert ((files / "c.png").read_bytes()[1:4], "B_BETTER" in (files / "c.html").read_text()) == (
-        b"PNG",
-        True,
-    )
+    page = (files / "c.html").read_text()
+    assert ((files / "c.png").read_bytes()[1:4], "B_BETTER" in page, page.count("<svg")) == (b"PNG", True, 2)
+    assert "success rate in %: old" in page
+    assert "success rate, in points: new minus old: overall" in page
     answer = json.loads(compare("old.csv", "new.csv", "--json"))
     found = (answer["verdict"], answer["a"]["name"], answer["difference_upper"] < 0)
     assert found == ("b-better", "old", True)

@@ -55,3 +55,22 @@ def test_logs_are_read_and_their_faults_are_shown(run, folder):
     assert result.code == 0
     assert "seed" in result.err
     assert "What may make the guarantee wrong" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_page_under_another_format_s_name_is_refused(run, folder):
+    for arguments in (
+        ("report", "certificate.json", "same.csv", "-o", "report.pdf"),
+        ("compare", "same.csv", "worse.csv", "--report", "report.pdf"),
+    ):
+        done = run(*arguments)
+        assert (done.code, done.out) == (1, "")
+        assert "report.pdf: would be an HTML page; end its name in .html; any browser prints it" in done.err
+    assert not (folder / "report.pdf").exists()
+
+
+def test_the_caption_is_right_in_light_and_in_dark(run, folder):
+    """In the dark a failure is the lighter cell: what is said must be true of both."""
+    assert run("report", "binary.json", "-", "-o", "r.html", stdin=b"success\ntrue\nfalse\n").code == 0
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert "a filled cell is a failure, an empty one a success" in page
+    assert "dark cell" not in page

@@ -73,7 +73,7 @@ def test_figure_shows_the_numbers(case):
         ("20 to 34 %", wording.percents(low, high)) if binary else ("0.200", f"{low:.3f} to {high:.3f}")
     ):
         assert text in legend
-    title = first.get_title(loc="left")
+    title = figure.get_suptitle()
     assert title.startswith(finding.verdict.upper())
     assert not binary or "cost" not in title + first.get_ylabel()
 
@@ -113,17 +113,25 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         draw(*CASES["within"])
 
 
+RANKED = {"v1": [0.0] * 20, "v2": [1.0] * 20}
+LONG = "pick_up_the_black_bowl_between_the_plate_and_the_ramekin_and_place_it_on_the_plate"
+WATCH = bw.SequentialTest(bw.Certificate.from_held_out([0] * 45 + [1] * 5, binary=True))
 ELSEWHERE = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 COMPARISON, ONCE = bw.PolicyComparison(binary=True, paired=False), {"act": [0] * 9 + [1], "dp": [0, 1] * 5}
 LABELED = {
     "expected cost of an episode": ELSEWHERE.plot,
     "shift of the expected cost": lambda: bw.HypothesisTest(ELSEWHERE).decide([0.5, 0.2]).plot(),
-    "expected cost of B minus that of A": lambda: COMPARISON.update_many([0, 0, 1], [1, 1, 1]).plot(),
-    "success rate in %, each with a 90 % interval of its own": lambda: bw.compare_once(ONCE).plot(),
+    "B minus A, in\xa0points\n(90\xa0%\xa0intervals)": lambda: COMPARISON.update_many(
+        [0, 0, 1], [1] * 3
+    ).plot(),
+    "dp minus act, in\xa0points\n(90\xa0%\xa0intervals)": lambda: bw.compare_once(ONCE).plot(),
     "trials at the new site": lambda: plots.plot_trials(bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=9)),
     "trials": lambda: plots.plot_plan(bw.plan(ELSEWHERE, cost=0.6)),
     "pairs of trials": lambda: plots.plot_comparison_plan(bw.plan_comparison(cost_a=0.1, cost_b=0.6)),
-    "expected cost": lambda: bw.rank({"v1": [0.0] * 20, "v2": [1.0] * 20}).plot(),
+    "expected cost": lambda: bw.rank(RANKED).plot(),
+    "success rate in %": lambda: plots.plot_ranking(bw.rank(RANKED), binary=True),
+    "percent of trials that fail": lambda: drawn_tasks(),
+    "trial": lambda: plots.plot_watch({LONG: WATCH}, [(LONG, WATCH.update(1.0)) for _ in range(9)]),
     "trials of each policy": lambda: plots.plot_comparison(COMPARISON, [0, 0, 0, 0, 0, 1], [1] * 6),
 }
 
@@ -133,3 +141,69 @@ def test_every_figure_says_what_it_shows(label):
     figure = LABELED[label]()
     assert figure.axes[-1].get_xlabel() == label
     assert border_is_blank(figure)
+
+
+def of_tasks(*failures, n=20):
+    """Return episodes of tasks with so many failures in each, the first under a long name."""
+    costs = np.concatenate([np.repeat([1.0, 0.0], [k, n - k]) for k in failures])
+    names = [LONG, *map(str, range(1, len(failures)))]
+    return bw.Episodes(costs, strata=[name for name in names for _ in range(n)], binary=True)
+
+
+def drawn_tasks():
+    test = bw.HypothesisTest(bw.Certificate.from_held_out(of_tasks(1, 2)))
+    new = {LONG: [1.0] * 12 + [0.0] * 3, "1": [0.0] * 15}
+    return plots.plot_tasks(test, test.decide(new), new)
+
+
+def test_each_task_has_its_row_with_what_it_was_called():
+    compared = bw.compare_once({"outputs/train/" + "act_" * 12: of_tasks(1, 9, 3), "dp": of_tasks(12, 2, 3)})
+    for figure, names in ((plots.plot_once(compared), 4), (drawn_tasks(), 3)):
+        assert border_is_blank(figure)
+        axes = figure.axes[-1]
+        called = [text.get_text() for text in axes.texts]
+        assert len(called) == len(figure.axes[0].get_yticklabels()) == names
+    calls = [each.call.name for each in (compared.overall, *compared.tasks.values())]
+    assert [text.get_text() for text in plots.plot_once(compared).axes[-1].texts] == calls
+    assert calls[1] == "REGRESSED"
+    assert called == ["ADVERSE", "ADVERSE", "WITHIN"]
+    left, right = plots.plot_once(compared).axes  # in success rates, of A above those of B
+    rates = [line.get_xdata()[0] for line in left.lines if line.get_marker() in "oD"]
+    assert rates == pytest.approx([1 - 13 / 60, 1 - 17 / 60, 0.95, 0.4, 0.55, 0.9, 0.85, 0.85])
+    found = compared.tasks[LONG]
+    ends = next(line.get_xdata() for line in right.lines if line.get_ydata()[0] == 1)
+    assert list(ends) == pytest.approx([-found.difference_upper, -found.difference_lower])
+
+
+@pytest.mark.parametrize(
+    "figure", [drawn_tasks, lambda: draw(*CASES["adverse, binary"])[2], *LABELED.values()]
+)
+def test_figures_for_papers_are_vectors_with_their_letters(tmp_path, figure):
+    for ending in ("pdf", "svg"):
+        plots.save_figure(figure(), tmp_path / f"figure.{ending}", title=False)
+    pdf, svg = (tmp_path / "figure.pdf").read_bytes(), (tmp_path / "figure.svg").read_text()
+    assert b"/Subtype /Image" not in pdf
+    assert b"/FontFile2" in pdf  # a TrueType font, embedded; publishers refuse Type 3
+    assert b"/Type3" not in pdf
+    assert "<image" not in svg
+    assert "<text" not in svg  # letters are outlines, whatever fonts the reader has
+
+
+def test_without_its_title_a_figure_is_otherwise_whole(tmp_path):
+    figure = LABELED["trials of each policy"]()
+    assert figure.get_suptitle()
+    plots.save_figure(figure, tmp_path / "bare.png", title=False)
+    assert not figure.get_suptitle()
+    assert border_is_blank(figure)
+
+
+def test_the_alarm_line_is_where_the_test_alarms():
+    test = bw.SequentialTest(bw.Certificate.from_held_out([0] * 45 + [1] * 5, binary=True), sharing=2)
+    figure = plots.plot_watch({"": test}, [("", test.update(0.0)) for _ in range(40)])
+    drawn = next(each for each in figure.axes[0].lines if each.get_linestyle() == "--")
+    line = np.nan_to_num(np.append(np.inf, drawn.get_ydata()), nan=np.inf) * np.arange(41)
+    test.reset()
+    first = next(n for n in range(1, 40) if line[n] <= n)
+    assert 2 <= first <= 6
+    assert test.update_many([1.0] * (first - 1)).verdict == "within"
+    assert test.update(1.0).first_alarm == first

@@ -37,15 +37,22 @@ def new_figure(width: float, height: float) -> Figure:
     return NotebookFigure(figsize=(width, height), layout="constrained")
 
 
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure as PNG, SVG or PDF, by the end of its name, whole or not at all."""
+def save_figure(figure: Figure, path: str | os.PathLike[str], *, title: bool = True) -> None:
+    """Write a figure as PNG, SVG or PDF, by the end of its name, whole or not at all.
+
+    What can be is drawn with vectors, letters included: PDF embeds its fonts, SVG has their outlines. Without
+    its `title`, a figure can stand over a caption.
+    """
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in _METADATA:
         remedy = "end the name in .png, .svg or .pdf"
         raise InvalidSetting("cannot tell the format", where=Place(str(path)), remedy=remedy)
     from matplotlib import rc_context
 
+    if not title:
+        figure.suptitle("").set_in_layout(False)
     buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "boundwatch"}):
+    # Type 42 are TrueType fonts, as publishers ask for; Type 3 is what matplotlib would write.
+    with rc_context({"svg.hashsalt": "boundwatch", "pdf.fonttype": 42}):
         figure.savefig(buffer, format=ending, dpi=150, metadata=_METADATA[ending])
     files.write_bytes(path, buffer.getvalue())

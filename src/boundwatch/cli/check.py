@@ -29,6 +29,7 @@ def check(
     reading: Reading,
     by: str | None = None,
     plot: Path | None = None,
+    no_title: bool = False,
     ledger: Path | None = None,
     force: bool = False,
     as_json: bool = False,
@@ -42,19 +43,21 @@ def check(
 
     Options
     -------
-    plot FILE: Draw costs and intervals; .png, .svg or .pdf.
+    plot FILE: Draw costs and intervals, or each task; .png, or .svg and .pdf for papers.
     ledger FILE: Record every look here, and warn if there was an earlier one.
     """
     for output in filter(None, (plot, ledger)):  # a ledger that is another file is refused when it is read
         files.protect(output, [certificate, costs], force=force or output is ledger)
-    found = judge(certificate, costs, judging, reading, by, plot=plot, ledger=ledger)
+    found = judge(certificate, costs, judging, reading, by, ledger=ledger)
     test, finding = found.test, found.finding
-    if not isinstance(test, FamilyTest) and isinstance(finding, Finding):
+    if isinstance(test, FamilyTest) or not isinstance(finding, Finding) or finding.tasks:
+        out.draw(plot, "plot_tasks", test, finding, found.costs, title=not no_title)
+    else:
         if ledger is not None:
             earlier = earlier_looks(read_ledger(ledger), test.certificate.fingerprint, found.costs)
             found = found.warned(*earlier)
             add_look(ledger, Look.at(test, finding, found.costs))
-        out.draw(plot, "plot_check", test.certificate, finding, found.costs)
+        out.draw(plot, "plot_check", test.certificate, finding, found.costs, title=not no_title)
     out.print_warnings(*found.sources)
     if as_json:
         out.print_json(finding.to_dict() | out.source_fields(*found.sources) | _promises(test))

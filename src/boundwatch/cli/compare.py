@@ -60,6 +60,7 @@ def compare(
     tasks: Annotated[int | None, AT_LEAST_1] = None,
     table: Literal["markdown", "latex", "csv"] | None = None,
     plot: Path | None = None,
+    no_title: bool = False,
     report: Path | None = None,
     force: bool = False,
     as_json: bool = False,
@@ -67,36 +68,34 @@ def compare(
 ) -> None:
     """Say which policy is better, with a guaranteed error rate, after every trial if you like.
 
-    Two policies: A_BETTER, B_BETTER or UNDECIDED, valid however often you look. More: all are compared with
-    each other, and those that cannot be told apart share a letter.
+    A_BETTER, B_BETTER or UNDECIDED; of several policies, those not told apart share a letter.
 
     Options
     -------
-    policies A B [C ...]: One file per policy, as `check` reads them; or one with all, and --policy COL, or a
-        --success (--cost, --reward) or --sheet for each.
-    paired: Trial i of every policy shared its seed, scene or task. Matched trials need it: without it the
-        error rate can be wrong.
+    policies A B [C ...]: One file per policy; or one with all, and --policy COL, or a --success or --sheet
+        for each.
+    paired: Trial i of every policy shared its seed, scene or task: say so.
     pair_by COL,COL: Trials with the same values here are partners; others are left out.
-    once: All trials are done, their numbers were planned, and this is the only look: one sharper test of all
-        of them, in any order, of several tasks overall and on each.
-    alpha P: Error rate: per side for two policies, of all for more.
+    once: All trials are done, as many as planned, and this is the only look: one sharper test, of several
+        tasks overall and on each.
+    alpha P: Error rate, per side; of all for more than two.
     margin M: Also say whether B costs at most M more than A.
     horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
-    finished: All trials of one policy were run before the other's first, in a number that did not depend on
-        outcomes: all of them count; 0/1 costs.
+    finished: One ran before the other began, as many as planned; 0/1 costs.
     binary: Promise that every cost is 0 or 1 (always the case for successes).
     policy COL: Column that names the policy, if one file holds all.
     against K/N: Compare one file, once, with K successes in N trials; or a table with K/N per task.
     follow: Two policies: wait for the files to grow, until the verdict.
     tasks N: With --follow and --strata: how many tasks there are.
-    table: Two policies, once: print each task's call (REGRESSED, IMPROVED, ...) for a paper or a sheet.
-    plot FILE: Draw it; .png, .svg or .pdf.
+    table: Two policies, once: print each task's call for a paper or a sheet.
+    plot FILE: Draw it, with --once each task; .png, or .svg and .pdf for papers.
     report FILE: Two policies: write an HTML page to be signed.
     exit_code: Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse; of
         several, if the last one is shown to be worse than another.
     """
     for path in filter(None, (plot, report)):
         files.protect(path, policies, force=force)
+    out.require_html(report)
     once = once or against is not None or table is not None
     one_file, in_one = len(policies) == 1, policy is not None or reading.several
     refuse_if(
@@ -145,23 +144,24 @@ def compare(
             )
         if pair_by is None or not once:
             named = _aligned(named if pair_by is None else matched(named, pair_by), paired, in_order=not once)
+    draw = partial(out.draw, plot, title=not no_title)
     if len(named) > 2:
         others = {"horizon": horizon, "margin": margin or None, "report": report, "once": once or finished}
         refuse(others, "goes with two policies; leave it out")
-        worse = _compare_many(named, alpha, paired, plot, as_json=as_json)
+        worse = _compare_many(named, alpha, paired, draw, as_json=as_json)
     else:
         if once:
             named = _of_one_measure(named)
             rows = {name: range(len(each)) for name, each in named.items()}
             keys: Any = rows if paired and pair_by is None else pair_by
             finding = compare_once(named, alpha=alpha, margin=margin, binary=binary or None, pair_by=keys)
-            out.draw(plot, "plot_once", finding)
+            draw("plot_once", finding)
         else:
             a, b = named.values()
             test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
             finding = test.update_many(a.costs, b.costs)
             test.reset()
-            out.draw(plot, "plot_comparison", test, a.costs, b.costs, tuple(named))
+            draw("plot_comparison", test, a.costs, b.costs, tuple(named))
         worse = _print_two(finding, named, report, table, as_json=as_json, lines=follow)
     if exit_code and worse:
         raise typer.Exit(EXIT_WORSE)
@@ -313,7 +313,7 @@ def _print_two(
 ) -> bool:
     """Print the verdict on two policies; return whether the second is worse."""
     (one, a), (other, b) = named.items()
-    overall = finding.overall if isinstance(finding, ComparedTasks) else finding
+    overall = finding.overall
     out.print_warnings(a, b)
     sources = [out.describe_source(each) for each in (a, b)]
     if report is not None:
@@ -339,13 +339,13 @@ def _print_two(
 
 
 def _compare_many(
-    named: dict[str, Episodes], alpha: float, paired: bool, plot: Path | None, *, as_json: bool
+    named: dict[str, Episodes], alpha: float, paired: bool, draw: Callable[..., None], *, as_json: bool
 ) -> bool:
     """Print the ranking of several policies; return whether the last is worse than another."""
     exact = all(each.binary and not tasks_of(each) for each in named.values())
     ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired, binary=exact)
     out.print_warnings(*named.values())
-    out.draw(plot, "plot_ranking", ranking)
+    draw("plot_ranking", ranking, all(each.binary for each in named.values()))
     if as_json:
         sources = {name: out.source_fields(each) for name, each in named.items()}
         out.print_json(ranking.to_dict() | {"sources": sources})

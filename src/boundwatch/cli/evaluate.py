@@ -309,6 +309,7 @@ def report(evaluation: Path, *, output: Path, sign: Path | None = None, force: b
     from boundwatch.evaluation.report import render
 
     files.protect(output, [evaluation, sign], force=force)
+    out.require_html(output)
     with Evaluation.open(evaluation) as opened:
         found = opened.results("report")
         files.write_text(output, render(opened))

@@ -32,6 +32,7 @@ by COL: Column of tasks or robots, judged one by one under one error rate.
 margin COST: Also: do the data show that the cost rose by at most this much?
 key PUB: Public key; refuse a certificate that its holder did not sign.
 allow_own: Judge even the certificate's own costs, as a rehearsal.
+no_title: Leave the title out of the figure, for a paper that has a caption.
 force: Replace a file that boundwatch did not write; never an input.
 as_json: Print JSON.
 exit_code: Exit with 3 on ADVERSE or, with --margin, until it is shown.
@@ -52,7 +53,7 @@ RARE = (
 """Options of a file that few people need: a few words each, together."""
 PANELS = ("Arguments", "The verdict", "The file", "The output")
 _OF_OUTPUT = re.compile(
-    "output|plot|report|ledger|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm|interval"
+    "output|plot|no_title|report|ledger|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm|interval"
 )
 _OF_FILE = re.compile(
     "by|policy|costs|follow|tasks|state|number|allow_gaps|skip_.*|predicted|unlabeled|against"

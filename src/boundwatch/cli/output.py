@@ -21,6 +21,7 @@ from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import on_trust
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes.episodes import Episodes, describe
+from boundwatch.errors import InvalidSetting, Place
 from boundwatch.reporting import families as words
 from boundwatch.reporting import wording
 from boundwatch.reporting.wording import count
@@ -171,12 +172,19 @@ def save(loaded: Certificate | CertificateFamily, output: Path, sign: Path | Non
     return f"Wrote {output}" + ("" if sign is None else f" and {signing.signature_path(output)}")
 
 
-def draw(path: Path | None, kind: str, *arguments: Any) -> None:
+def require_html(path: Path | None) -> None:
+    """Refuse a page under a name that promises another format."""
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        remedy = "end its name in .html; any browser prints it as PDF"
+        raise InvalidSetting("would be an HTML page", where=Place(str(path)), remedy=remedy)
+
+
+def draw(path: Path | None, kind: str, *arguments: Any, title: bool = True) -> None:
     """Draw a figure of a kind that `boundwatch.reporting.plots` has, if somebody wants one."""
     if path is not None:
         from boundwatch.reporting import plots
 
-        plots.save_figure(getattr(plots, kind)(*arguments), path)
+        plots.save_figure(getattr(plots, kind)(*arguments), path, title=title)
 
 
 def print_table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

@@ -52,6 +52,7 @@ def report(
     from boundwatch.reporting.report import render_family_report, render_report
 
     files.protect(output, [certificate, costs], force=force)
+    out.require_html(output)
     found = judge(certificate, costs, judging, reading, by, ledger=ledger)
     page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
     page |= {"source": "; ".join(map(out.describe_source, found.sources))}

@@ -25,7 +25,7 @@ from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import WithPredictions, trials_of
-from boundwatch.watching.watch import Watch, build_detectors
+from boundwatch.watching.watch import Watch, build_detectors, counted
 
 
 @command(
@@ -54,15 +54,17 @@ def watch(
     unlabeled: str | None = None,
     on_alarm: str | None = None,
     interval: bool = False,
+    plot: Path | None = None,
+    force: bool = False,
     as_json: bool = False,
     exit_code: bool = False,
 ) -> None:
     """Watch a stream of episodes and alarm as soon as there is evidence of a shift.
 
-    You may look after every episode and stop whenever you like. With --state, the same command continues
-    after a crash. Exits with 1 if no episode was counted, or an alarm could not be delivered. Of more than
-    100 lines at once, only alarms and the last show e-values and p-values; --json has them all. With the
-    certificate of a mean over tasks (certify --strata), looks come after rounds 1, 2, 4, 8, ... of all tasks.
+    Look after every episode; stop whenever you like. With --state, the same command continues
+    after a crash. Exits with 1 if nothing was counted, or an alarm was not delivered. Of more than 100 lines
+    at once, only alarms and the last show their evidence; --json has all. With the certificate of a
+    mean over tasks (certify --strata), looks come after 1, 2, 4, 8, ... rounds.
 
     Options
     -------
@@ -70,13 +72,13 @@ def watch(
         read as a whole, without --follow and --state.
     alpha_adverse P: Level of ADVERSE. [default: 0.04; change-detector: 0.001]
     alpha_benign P: Level of BENIGN. [default: 0.04; change-detector: 0.001]
-    detector NAME: sequential-test: P[ever a false alarm] <= alpha + delta; or change-detector, for late
-        shifts: a false alarm on average after 1/alpha episodes.
+    detector NAME: sequential-test: P[ever a false alarm] <= alpha + delta; change-detector, for late shifts:
+        one per 1/alpha episodes.
     until_alarm: Stop at the first alarm.
     follow: Wait for the file to grow; follow its rotation.
     state FILE: Keep the state here before anything is printed, and resume from it.
-    number FIELD: Sender's episode number: repeats count once, gaps are errors. `line`: after a restart, the
-        stream is sent again from its first line.
+    number FIELD: Sender's episode number: repeats count once, gaps are errors. `line`: after a restart, all
+        lines are sent again.
     allow_gaps: Report ids that are missing or out of order, and continue.
     skip_malformed: Skip malformed lines; leaving out episodes voids the guarantee.
     predicted FIELD: Cost predicted for the trial's scene: a good predictor saves trials.
@@ -84,6 +86,7 @@ def watch(
     on_alarm COMMAND: Run it when the verdict changes, with the finding as JSON on standard input; again until
         it exits with 0, with --state also at the next start.
     interval: Print the limits on the shift, too (a few ms per line).
+    plot FILE: Draw each stream's mean, and where it alarms; .png, .svg or .pdf.
     as_json: Print one JSON object per episode.
     """
     sequential, is_predicted = detector == "sequential-test", predicted is not None
@@ -98,8 +101,8 @@ def watch(
             "--margin works only with --detector sequential-test": margin is not None and not sequential,
         }
     )
-    if state is not None:  # what is no state is refused when it is opened
-        files.protect(state, [certificate, stream], force=True)
+    for path in filter(None, (state, plot)):  # what is no state is refused when it is opened
+        files.protect(path, [certificate, stream], force=force or path is state)
     if on_alarm is not None:
         check_command(on_alarm)
     loaded = out.load_trusted(certificate, key)
@@ -163,9 +166,12 @@ def watch(
             read = reading.read_all(stream, by=by, certificates=loaded, answers=answers)
             out.print_warnings(*read.sources)
             found = session.run_whole(trials_of(read.sources, list(reading.columns) if metrics else [""]))
+        seen: list[tuple[str, Any]] = []
         for events in found:
             printing.print_events(events, as_json=as_json, interval=interval)
+            seen += counted(events) if plot is not None else ()
     printing.print_end(session, as_json=as_json)
+    out.draw(plot if seen else None, "plot_watch", session.detectors, seen)
     if exit_code:
         exit_if_worse(session.verdict, session.no_worse)
     if session.alarms.undelivered:

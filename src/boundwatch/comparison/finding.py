@@ -12,6 +12,7 @@ from typing import Any, Literal
 from scipy.special import ndtri
 
 from boundwatch._support.describing import InNotebook, InTable, frame, html, table
+from boundwatch.bounds.held_out import clopper_pearson_lower, clopper_pearson_upper
 
 
 class ComparisonVerdict(StrEnum):
@@ -135,6 +136,36 @@ class ComparisonFinding(InNotebook):
         """The upper limit on it: negative if B is better."""
         return self.limits(1)
 
+    @property
+    def overall(self) -> ComparisonFinding:
+        """Itself: all that was compared."""
+        return self
+
+    @property
+    def rows(self) -> dict[str, ComparisonFinding]:
+        """Itself, as `ComparedTasks` has it beside its tasks."""
+        return {"overall": self}
+
+    @property
+    def gain(self) -> tuple[list[float], float | None]:
+        """Limits and mean of what B has more than A: successes where costs are 0 or 1, else costs."""
+        ends, mean, sign = [self.difference_lower, self.difference_upper], None, 1 - 2 * self.binary
+        if self.mean_cost_a is not None and self.mean_cost_b is not None:
+            mean = sign * (self.mean_cost_b - self.mean_cost_a)
+        return sorted(sign * end for end in ends), mean
+
+    @property
+    def outcomes(self) -> list[tuple[float | None, list[float]]]:
+        """Each policy's success rate, or mean cost, and the ends of its own interval where it has one."""
+        found: list[tuple[float | None, list[float]]] = []
+        for n, mean in ((self.n_a, self.mean_cost_a), (self.n_b, self.mean_cost_b)):
+            rate, ends = (mean if mean is None or not self.binary else 1 - mean), []
+            if rate is not None and self.binary and self.tasks == 1 and self.method != "anytime":
+                sides = clopper_pearson_lower, clopper_pearson_upper  # of one look at one task
+                ends = [float(of(round(n * rate), n, self.alpha)) for of in sides]
+            found.append((rate, ends))
+        return found
+
     @cached_property
     def call(self) -> Call:
         """What LeRobot's table calls this, with a margin of 0.1 if none was stated."""
@@ -193,6 +224,11 @@ class ComparedTasks(InTable):
 
     overall: ComparisonFinding
     tasks: Mapping[str, ComparisonFinding] = field(hash=False)
+
+    @property
+    def rows(self) -> dict[str, ComparisonFinding]:
+        """The overall finding, then that on each task."""
+        return {"overall": self.overall, **self.tasks}
 
     @property
     def verdict(self) -> ComparisonVerdict:

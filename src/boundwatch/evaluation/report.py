@@ -142,7 +142,7 @@ def _order(found: Results) -> Iterator[Html]:
     yield page.figure(
         svg.draw_order([(trial.policy[:2], outcome.cost) for trial, _, outcome in trials[:_MOST_CELLS]]),
         f"One cell per trial (of at most {_MOST_CELLS}) with the letter of its policy, from left to right; "
-        "dark is a high cost, such as that of a failure.",
+        "the stronger its color, the higher the cost, such as that of a failure.",
     )
     width = max(5, costs.size // 8)
     if costs.size >= 2 * width:

@@ -12,7 +12,7 @@ from boundwatch._support.validation import check_costs, shortest
 from boundwatch._version import __version__
 from boundwatch.certificates.record import costs_digest
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, ComparisonVerdict, Ranking
-from boundwatch.reporting import page, wording
+from boundwatch.reporting import page, svg, wording
 from boundwatch.reporting.report import signature
 from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent, points, upward
 
@@ -38,8 +38,7 @@ _TOGETHER = {
 
 def comparison_headline(finding: ComparisonFinding | ComparedTasks, names: Names | None = None) -> str:
     """Say in one sentence which policy is better."""
-    overall = finding.overall if isinstance(finding, ComparedTasks) else finding
-    names = names or overall.names
+    overall, names = finding.overall, names or finding.overall.names
     verb = "fails less often" if overall.binary else "costs less"
     if overall.verdict is ComparisonVerdict.UNDECIDED:
         if overall.method != "anytime" and max(overall.p_a_better, overall.p_b_better) <= overall.alpha:
@@ -158,6 +157,27 @@ def _outcomes(finding: ComparisonFinding) -> Iterator[str]:
             yield f"mean cost {shortest(round(mean, 4))} over {count(n, 'trial')}"
 
 
+def _pictures(compared: ComparisonFinding | ComparedTasks, names: Names) -> Iterator[page.Html]:
+    """Yield what was seen of both policies, overall and on each task, and the limits on the difference."""
+    overall, seen, differences = compared.overall, [], []
+    scale = 100 if overall.binary else 1
+    for task, each in compared.rows.items():
+        limits, more = each.gain
+        if more is None:
+            return
+        differences.append((task, [scale * value for value in (more, *limits)]))
+        for name, (mean, ends) in zip(names, each.outcomes, strict=True):
+            values = [scale * value for value in (mean or 0.0, *(ends or [mean or 0.0] * 2))]
+            seen.append((f"{task}, {name}" if len(compared.rows) > 1 else name, values))
+    what, unit = ("success rate in %", "success rate, in points") if overall.binary else ("mean cost", "cost")
+    sure = f"{100 * (1 - 2 * overall.alpha):g} % intervals"
+    lines = f"; lines are {sure}, each its own" if ends else ""
+    yield page.figure(svg.draw_limits(seen, (0, scale), what), f"Diamonds are the {what}{lines}.")
+    said = f"{unit}: {names[1]} minus {names[0]}"
+    always = " that hold at all times" if overall.method == "anytime" else ""
+    yield page.figure(svg.draw_limits(differences, (-scale, scale), said), f"Lines are {sure}{always}.")
+
+
 def comparison_notes(finding: ComparisonFinding) -> list[str]:
     """Say what must be true, and what the result does not say."""
     once = finding.method != "anytime"
@@ -213,12 +233,11 @@ def _about_tasks(finding: ComparisonFinding) -> list[str]:
 
 def task_table(compared: ComparisonFinding | ComparedTasks) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return header and rows, all tasks together first: what LeRobot's table calls it, and what was seen."""
-    overall = compared.overall if isinstance(compared, ComparedTasks) else compared
-    tasks = compared.tasks if isinstance(compared, ComparedTasks) else {}
+    overall = compared.overall
     what = ("failed", "fails (points)") if overall.binary else ("mean cost", "costs")
     seen = [f"{name}: {what[0]}" for name in overall.names]
     rows = []
-    for task, each in {"overall": overall, **tasks}.items():
+    for task, each in compared.rows.items():
         both = ((each.mean_cost_a or 0.0, each.n_a), (each.mean_cost_b or 0.0, each.n_b))
         cells = [f"{round(mean * n)}/{n}" if each.binary else f"{mean:.3f} ({n})" for mean, n in both]
         needed = "" if each.episodes_needed is None else f"about {each.episodes_needed:,}"
@@ -261,8 +280,7 @@ def render_comparison(
     warnings: Sequence[str] = (),
 ) -> str:
     """Return what was found about two policies as one HTML page."""
-    finding = compared.overall if isinstance(compared, ComparedTasks) else compared
-    names = names or finding.names
+    finding, names = compared.overall, names or compared.overall.names
     title = comparison_headline(finding, names)
     seen = [f"{name}: {outcome}." for name, outcome in zip(names, _outcomes(finding), strict=True)]
     together = "pairs were" if finding.paired else "trials of each policy were"
@@ -272,14 +290,14 @@ def render_comparison(
     for name, values, source in zip_longest(names, (costs_a, costs_b), sources):
         provenance.append((f"costs of {name}", f"SHA-256 {costs_digest(check_costs(values))}"))
         provenance.append((f"source of {name}", source))
-    tasks = [compared] if isinstance(compared, ComparedTasks) else []
     sections = [
         page.heading(title, level=1),
         page.paragraph(" ".join(seen)),
         *([page.bullets(warnings, "warning")] if warnings else []),
         page.heading("What was found"),
         page.rows(comparison_evidence(finding, names)),
-        *(page.table(*task_table(each)) for each in tasks),
+        *([page.table(*task_table(compared))] if len(compared.rows) > 1 else []),
+        *_pictures(compared, names),
         page.heading("What must be true, and what this does not say"),
         page.bullets(comparison_notes(finding)),
         page.heading("Provenance"),

@@ -5,6 +5,7 @@ Every function returns a figure that is independent of pyplot; write it with `sa
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support.figures import new_figure
 from boundwatch._support.figures import save_figure as save_figure  # beside what it writes
 from boundwatch._support.validation import check_costs
-from boundwatch.bounds import clopper_pearson_lower, clopper_pearson_upper
+from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison, Ranking
+from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import Finding, Verdict
+from boundwatch.detectors.family import FamilyFinding, FamilyTest
+from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.joint import counts_of
+from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.detectors.strata import by_task
 from boundwatch.planning import ComparisonPlan, Plan, TrialPlan
 from boundwatch.reporting import wording
 from boundwatch.reporting.compared import NAMES, Names, comparison_headline, ranking_headline
@@ -32,20 +39,21 @@ if TYPE_CHECKING:
 _BLUE, _SKY, _RED, _GREEN, _INK, _GRAY = "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#333333", "#999999"
 _SUCCEEDED, _FAINT = "#D9DEE3", "#dddddd"
 _VERDICTS = {Verdict.ADVERSE: _RED, Verdict.BENIGN: _GREEN, Verdict.WITHIN: "#57606A"}
+_CALLS = {"REGRESSED": _RED, "SUSPECT": _RED, "IMPROVED": _GREEN}
 _DASHES = (0, (4, 2))
 _BAND: dict[str, Any] = {"facecolor": _SKY, "alpha": 0.45, "edgecolor": "none", "zorder": 1}
 _LIMIT: dict[str, Any] = {"color": _BLUE, "linewidth": 1, "linestyle": _DASHES, "zorder": 2}
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": 9}
-_NEW_RATE: dict[str, Any] = {"fmt": "D", "color": _RED, "capsize": 5, "linewidth": 2, "zorder": 3}
+_NEW_RATE: dict[str, Any] = {"fmt": "D", "color": _RED, "capsize": 4, "linewidth": 2, "zorder": 3}
 _TAIL_STYLES: dict[str, dict[str, Any]] = {
-    "hoeffding": {"color": _GRAY, "linestyle": "-"},
-    "kl": {"color": "#E69F00", "linestyle": (0, (6, 2))},
     "exact": {"color": _GREEN, "linestyle": (0, (1, 1))},
     "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1))},
     "mixture": {"color": _BLUE, "linestyle": "-", "linewidth": 2.6},
     "joint": {"color": _GREEN, "linestyle": (0, (1, 1))},
 }
-_TITLE: dict[str, Any] = {"loc": "left", "fontweight": "bold", "fontsize": 11}
+_TITLE: dict[str, Any] = {"x": 0.01, "ha": "left", "fontweight": "bold", "fontsize": 10}
+_POINTS = [-1, -0.5, 0, 0.5, 1], ["-100", "-50", "0", "+50", "+100"]
+_MOST_LOOKS = 80  # as many as the eye can tell apart: each takes a few milliseconds
 _PERCENT = [0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "20", "40", "60", "80", "100"]
 _QUESTIONS = {"worse": "Noticing that it is worse", "better": "Showing that it is better"}
 
@@ -53,47 +61,116 @@ _QUESTIONS = {"worse": "Noticing that it is worse", "better": "Showing that it i
 def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> Figure:
     """Draw the costs that a finding is about, the certified interval, and that of the new expected cost."""
     values = certificate.check_costs(costs)
-    n, mean, (low, high) = values.size, finding.mean_cost, new_interval(certificate, finding, values)
-    arms = [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
-    rows = -(-n // strip_columns(n))
-    tall = min(0.3 + 0.22 * rows, 3.0)
+    mean, (low, high) = finding.mean_cost, new_interval(certificate, finding, values)
+    rows = -(-values.size // strip_columns(values.size))
+    tall, limits = min(0.3 + 0.22 * rows, 3.0), (certificate.lower, certificate.upper)
     figure = new_figure(7.2, 2.5 + tall if certificate.binary else 4.4)
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     if certificate.binary:
         first, second = figure.subplots(2, 1, height_ratios=[tall, 0.8])
+        for color, name in ((_INK, "failed"), (_SUCCEEDED, "succeeded")):
+            first.bar([0], [0], color=color, label=name)
         _draw_strip(first, values, rows)
-        band = second.axvspan(certificate.lower, certificate.upper, **_BAND)
-        for limit in (certificate.lower, certificate.upper):
+        second.axvspan(*limits, **_BAND, label=f"certified: {wording.limits(certificate)} fail")
+        for limit in limits:
             second.axvline(limit, **_LIMIT)
-        bar = second.errorbar([mean], [0], xerr=arms, **_NEW_RATE)
+        new = f"new: {wording.percents(low, high)} fail"
+        second.errorbar([mean], [0], xerr=_arms(mean, low, high), **_NEW_RATE, label=new)
         second.set(xlim=(-0.01, 1.01), ylim=(-1, 1), yticks=[])
         _in_percent(second)
         _bare(second, "left")
         seen = f"{wording.failed(finding)} ({wording.percent(mean)})"
-        marks = [Patch(color=_INK), Patch(color=_SUCCEEDED), band, bar]
-        certified, new = wording.limits(certificate), wording.percents(low, high)
-        names = ["failed", "succeeded", f"certified: {certified} fail", f"new: {new} fail"]
     else:
         first, second = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
-        for axes in (first, second):
-            band = axes.axhspan(certificate.lower, certificate.upper, **_BAND)
-            for limit in (certificate.lower, certificate.upper):
-                axes.axhline(limit, **_LIMIT)
+        certified = f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}"
         _draw_dots(first, values)
-        bar = second.errorbar([0], [mean], yerr=arms, **_NEW_RATE)
+        for axes, label in ((first, certified), (second, None)):
+            axes.axhspan(*limits, **_BAND, label=label)
+            for limit in limits:
+                axes.axhline(limit, **_LIMIT)
+            _bare(axes)
+        new = f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}"
+        second.errorbar([0], [mean], yerr=_arms(mean, low, high), **_NEW_RATE, label=new)
         second.set(xlabel="mean", xticks=[], xlim=(-1, 1))
         second.tick_params(left=False)
-        _bare(first)
-        _bare(second)
-        seen = f"mean cost {mean:.3f} over {wording.count(n, 'episode')}"
-        marks = [Line2D([], [], marker="o", linestyle="", color=_INK), band, bar]
-        certified = f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}"
-        new = f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}"
-        names = ["one episode", certified, new]
-    first.set_title(f"{fill(wording.headline(finding), 84)}\n{seen}", loc="left", fontsize=10)
-    figure.legend(marks, names, ncols=len(names), **_BELOW)
+        seen = f"mean cost {mean:.3f} over {wording.count(values.size, 'episode')}"
+    figure.legend(ncols=4, **_BELOW)
+    return _titled(figure, wording.headline(finding), seen)
+
+
+def _arms(mean: float, low: float, high: float) -> list[list[float]]:
+    """Return how far an interval reaches; rounding may put a limit a hair past the mean."""
+    return [[max(mean - low, 0)], [max(high - mean, 0)]]
+
+
+def plot_tasks(
+    test: FixedSampleDetector | FamilyTest, finding: Finding | FamilyFinding, costs: Mapping[str, ArrayLike]
+) -> Figure:
+    """Draw each task's certified interval, its new mean with an interval of its own, and its verdict."""
+    family = test.family if isinstance(test, FamilyTest) else by_task(test.certificate)
+    rows: dict[str, Any] = {}
+    if isinstance(finding, Finding) and not isinstance(test, FamilyTest):
+        rows["all together"] = test.certificate, finding, [finding.mean_cost] * 2
+    for task, found in finding.tasks.items():
+        values = family[task].check_costs(costs[task])
+        rows[task] = family[task], found, new_interval(family[task], found, values)
+    figure, axes = _new(7.2, 1.5 + 0.36 * len(rows), xlabel="expected cost", xlim=(-0.01, 1.01))
+    band, bar = {**_BAND, "edgecolor": _BLUE, "linewidth": 0.8, "label": "certified"}, dict(_NEW_RATE)
+    bar["label"] = "new; each task's 90 % interval is its own"
+    for i, (certificate, found, ends) in enumerate(rows.values()):
+        axes.barh(i, certificate.upper - certificate.lower, 0.62, certificate.lower, **band)
+        axes.errorbar([found.mean_cost], [i], xerr=_arms(found.mean_cost, *ends), **bar)
+        _beside(axes, i, found.verdict.name, _VERDICTS[found.verdict])
+        band["label"] = bar["label"] = None
+    if all(each.binary for each in family.values()):
+        _in_percent(axes)
+    _name_rows(axes, rows)
+    figure.legend(ncols=2, **_BELOW)
+    return _titled(figure, wording.headline(finding))
+
+
+def _name_rows(axes: Axes, names: Iterable[str]) -> None:
+    """Give each row its name, the first on top; long ones are broken where words or underscores end."""
+    known = [fill(name.replace("_", "_ "), 30, max_lines=2, placeholder="…") for name in names]
+    axes.set_yticks(range(len(known)), [name.replace("_ ", "_") for name in known], fontsize=9)
+    axes.set_ylim(len(known) - 0.4, -0.6)
+    axes.tick_params("y", length=0)
+
+
+def _beside(axes: Axes, row: float, said: str, color: str) -> None:
+    """Write something on the right of a row."""
+    style: dict[str, Any] = {"color": color, "va": "center", "fontsize": 8.5, "fontweight": "bold"}
+    axes.text(1.03, row, said, transform=axes.get_yaxis_transform(), **style)
+
+
+def plot_watch(detectors: Mapping[str, AnytimeDetector[Any]], found: Iterable[tuple[str, Finding]]) -> Figure:
+    """Draw what was found after each episode of every stream: mean, certified interval, where it alarms."""
+    by_stream: dict[str, list[Finding]] = {}
+    for stream, finding in found:
+        by_stream.setdefault(stream, []).append(finding)
+    streams = [name for name in detectors if name in by_stream]
+    figure = new_figure(7.2, 0.9 + (2.6 if len(streams) == 1 else 1.5) * len(streams))
+    for axes, name in zip(figure.subplots(len(streams), 1, squeeze=False)[:, 0], streams, strict=True):
+        detector, seen, certificate = detectors[name], by_stream[name], detectors[name].certificate
+        n = np.array([each.n for each in seen])
+        axes.axhspan(certificate.lower, certificate.upper, **_BAND, label="certified")
+        axes.plot(n, [each.mean_cost for each in seen], color=_INK, linewidth=2, label="mean so far")
+        if isinstance(detector, SequentialTest) and detector.thresholds is None and not certificate.strata:
+            level, most = seen[-1].false_positive_rate, int(n[-1])
+            needed = alarm_line(*counts_of(certificate, 0), level).needed(most)
+            line = np.where(needed[n] <= n, needed[n] / n, np.nan)
+            axes.plot(n, line, color=_RED, linewidth=1.5, linestyle=_DASHES, label="alarms from here on")
+        _bare(axes)
+        axes.set(ylabel="failed, in %" if certificate.binary else "mean cost", ylim=(-0.03, 1.03))
+        axes.set_xlim(0, n[-1] * 1.02)
+        if certificate.binary:
+            axes.set_yticks(*_PERCENT)
+        said = detector.verdict.name
+        if detector.first_alarm is not None:
+            said += f" at {'trial' if certificate.binary else 'episode'} {detector.first_alarm}"
+            axes.axvline(detector.first_alarm, color=_VERDICTS[detector.verdict], linewidth=1.5)
+        axes.set_title(f"{_short(name, 60)}: {said}" if name else said, loc="left", fontsize=10)
+    axes.set(xlabel="trial" if certificate.binary else "episode")
+    figure.legend(*axes.get_legend_handles_labels(), ncols=3, **_BELOW)
     return figure
 
 
@@ -101,8 +178,8 @@ def _draw_dots(axes: Axes, costs: NDArray[np.float64]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     n = costs.size
-    size, alpha = np.clip(3000 / n, 6, 30), np.clip(300 / n, 0.35, 1)
-    axes.scatter(np.arange(1, n + 1), costs, s=size, alpha=alpha, color=_INK, lw=0, zorder=3)
+    style = {"s": np.clip(3000 / n, 6, 30), "alpha": np.clip(300 / n, 0.35, 1), "color": _INK, "lw": 0}
+    axes.scatter(np.arange(1, n + 1), costs, zorder=3, label="one episode", **style)
     axes.set(xlabel="episode", ylabel="cost", xlim=(0.5 - 0.02 * n, n + 0.5 + 0.02 * n), ylim=(-0.04, 1.04))
     axes.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
@@ -136,85 +213,91 @@ def _in_percent(axes: Axes) -> None:
     axes.set_xticks(*_PERCENT)
 
 
-def plot(subject: Certificate | Finding | ComparisonFinding | Ranking) -> Figure:
+def plot(subject: Certificate | Finding | ComparisonFinding | ComparedTasks | Ranking) -> Figure:
     """Draw a certificate's interval for the expected cost, a finding's for the shift, or a ranking's."""
     if isinstance(subject, Ranking):
         return plot_ranking(subject)
-    if isinstance(subject, ComparisonFinding):
-        return plot_difference(subject) if subject.method == "anytime" else plot_once(subject)
-    title = fill(wording.headline(subject), 84)
+    if isinstance(subject, ComparisonFinding | ComparedTasks):
+        return plot_once(subject)
+    figure, axes = _new(6.4, 1.9, yticks=[], ylim=(-1, 1), xlim=(-0.01, 1.01))
+    _bare(axes, "left")
     if isinstance(subject, Certificate):
-        where: dict[str, Any] = {"xlabel": "expected cost of an episode", "xlim": (-0.01, 1.01)}
-        limits = subject.lower, subject.upper
-        figure, axes = _plot_interval(limits, subject.mean_cost, _BLUE, title, **where)
+        axes.set(xlabel="expected cost of an episode")
+        _bar(axes, 0, (subject.lower, subject.upper), subject.mean_cost, color=_BLUE)
         if subject.binary:
             _in_percent(axes)
-        return figure
-    where = {"xlabel": "shift of the expected cost", "xlim": (-1.02, 1.02)}
-    limits, color = (subject.shift_lower, subject.shift_upper), _VERDICTS[subject.verdict]
-    title = f"{title}\n{wording.shift(subject)}"
-    figure, axes = _plot_interval(limits, None, color, title, zero=_BLUE, **where)
+        return _titled(figure, wording.headline(subject))
+    axes.set(xlabel="shift of the expected cost", xlim=(-1.02, 1.02))
+    _bar(axes, 0, (subject.shift_lower, subject.shift_upper), None, color=_VERDICTS[subject.verdict])
+    axes.axvline(0, **_LIMIT)
     if subject.binary:
         axes.set(xlabel="change of the failure rate, in points")
-        axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["-100", "-50", "0", "+50", "+100"])
-    return figure
+        axes.set_xticks(*_POINTS)
+    return _titled(figure, wording.headline(subject), wording.shift(subject))
 
 
-def plot_difference(finding: ComparisonFinding, names: Names = NAMES) -> Figure:
-    """Draw the limits on the difference of the expected costs of two policies."""
-    low, high, mean = finding.difference_lower, finding.difference_upper, None
-    if finding.mean_cost_a is not None and finding.mean_cost_b is not None:
-        mean = finding.mean_cost_b - finding.mean_cost_a
-    said = f"between {wording.floor(low, '+')} and {wording.ceiling(high, '+')}"
-    title = f"{fill(comparison_headline(finding, names), 84)}\n{said}"
-    what = f"expected cost of {names[1]} minus that of {names[0]}"
-    return _plot_interval((low, high), mean, _INK, title, zero=_GRAY, xlabel=what, xlim=(-1.02, 1.02))[0]
-
-
-def plot_once(finding: ComparisonFinding | ComparedTasks) -> Figure:
-    """Draw the success rates of two finished policies, on each task; of other costs, the limits."""
-    overall = finding.overall if isinstance(finding, ComparedTasks) else finding
-    if not overall.binary:
-        return plot_difference(overall, overall.names)
-    rows = dict(finding.tasks) if isinstance(finding, ComparedTasks) else {"": overall}
-    sure = f"success rate in %, each with a {100 * (1 - 2 * overall.alpha):g} % interval of its own"
-    figure, axes = _new(7.2, 1.9 + 0.5 * len(rows), comparison_headline(finding), xlabel=sure)
+def plot_once(compared: ComparisonFinding | ComparedTasks) -> Figure:
+    """Draw two policies, overall and on each task: their success rates or mean costs, and the difference."""
+    overall, rows, several = compared.overall, compared.rows, len(compared.rows) > 1
+    figure = new_figure(7.2, 1.9 + 0.42 * len(rows))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
+    styles = list(zip(overall.names, (_BLUE, _RED), ("o", "D"), (-0.15, 0.15), strict=True))
     for i, each in enumerate(rows.values()):
-        counts = (each.n_a, each.mean_cost_a), (each.n_b, each.mean_cost_b)
-        styles = zip(counts, overall.names, (_BLUE, _RED), ("o", "D"), (-0.15, 0.15), strict=True)
-        for (n, mean), name, color, marker, up in styles:
-            successes = n - round(n * (mean or 0.0))
-            ends = [of(successes, n, each.alpha) for of in (clopper_pearson_lower, clopper_pearson_upper)]
-            axes.plot(ends, [i + up] * 2, color=color, linewidth=2, marker="|", markersize=10)
-            axes.plot([successes / n], [i + up], marker, color=color, label=name if i == 0 else None)
-    axes.set(xlim=(-0.01, 1.01), ylim=(len(rows) - 0.4, -0.6))
-    axes.set_yticks(range(len(rows)), list(rows))
-    axes.set_xticks(*_PERCENT)
-    figure.legend(**_BELOW, ncols=2)
+        for (mean, ends), (name, color, marker, up) in zip(each.outcomes, styles, strict=True):
+            _bar(left, i + up, ends, mean, marker, color=color, label=None if i else _short(name))
+        limits, more = each.gain
+        _bar(right, i, limits, more, "s", color=_INK)
+        if several:
+            _beside(right, i, each.call.name, _CALLS.get(each.call.name, _VERDICTS[Verdict.WITHIN]))
+    a, b = (_short(name, 18) for name in overall.names)
+    own = f"{100 * (1 - 2 * overall.alpha):g}\xa0%\xa0intervals"
+    own, alone = f"({own})", "" if overall.method == "anytime" else f"\n({own}, each its own)"
+    far = max(0.1, *(abs(end) for each in rows.values() for end in each.gain[0])) * 1.05
+    left.set(xlabel="mean cost", xlim=(-0.02, 1.02))
+    right.set(xlabel=fill(f"{b} minus {a} {own}", 28), xlim=(-far, far))
+    if overall.binary:
+        left.set(xlabel=f"success rate in %{alone}")
+        left.set_xticks(*_PERCENT)
+        right.set(xlabel=fill(f"{b} minus {a}, in\xa0points {own}", 28))
+        right.xaxis.set_major_formatter(lambda value, _: f"{round(100 * value):+d}".replace("+0", "0"))
+    right.axvline(0, color=_GRAY, linewidth=1, linestyle=_DASHES, zorder=1)
+    _name_rows(left, rows if several else [""])
+    for axes in (left, right) if several else ():
+        axes.axhline(0.5, color=_FAINT, linewidth=1, zorder=0)
+    _bare(left)
+    _bare(right, "left")
+    right.tick_params("y", length=0)
+    figure.legend(*left.get_legend_handles_labels(), ncols=2, **_BELOW)
+    return _titled(figure, comparison_headline(compared))
+
+
+def _bar(
+    axes: Axes, row: float, ends: Sequence[float], mean: float | None, marker: str = "D", **style: Any
+) -> None:
+    """Draw an interval with its mean, where there are, in a row."""
+    axes.plot(ends, [row] * len(ends), color=style["color"], linewidth=1.8, marker="|", markersize=9)
+    axes.plot([] if mean is None else [mean], [] if mean is None else [row], marker, **style)
+
+
+def _titled(figure: Figure, *lines: str) -> Figure:
+    """Put a title over a figure, each of its lines broken where the figure ends; return the figure."""
+    title = figure.suptitle("", **_TITLE)
+    for width in range(110, 10, -2):
+        title.set_text("\n".join(fill(line, width) for line in lines))
+        if title.get_window_extent().width <= 0.96 * figure.bbox.width:
+            break
     return figure
 
 
-def _plot_interval(
-    limits: tuple[float, float], mean: float | None, color: str, title: str, zero: str = "", **where: Any
-) -> tuple[Figure, Axes]:
-    """Draw an interval, with the mean inside it and a line at zero if there are, on a flat figure."""
-    figure, axes = _new(6.4, 1.9, yticks=[], ylim=(-1, 1), **where)
-    if mean is not None:
-        axes.plot([mean], [0], "D", color=color)
-    axes.plot(limits, [0, 0], color=color, linewidth=2, marker="|", markersize=16)
-    if zero:
-        axes.axvline(0, color=zero, linewidth=1, linestyle=_DASHES, zorder=1)
-    _bare(axes, "left")
-    axes.set_title(title, loc="left", fontsize=9)
-    return figure, axes
+def _short(name: str, most: int = 30) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
-def _new(width: float, height: float, title: str = "", **where: Any) -> tuple[Figure, Axes]:
-    """Return a figure with one frame, its title, labels and limits."""
+def _new(width: float, height: float, **where: Any) -> tuple[Figure, Axes]:
+    """Return a figure with one frame, its labels and limits."""
     figure = new_figure(width, height)
     axes = figure.subplots()
     axes.set(**where)
-    axes.set_title(fill(title, 72), **_TITLE)
     _bare(axes)
     return figure, axes
 
@@ -227,22 +310,19 @@ def _bare(axes: Axes, *sides: str) -> None:
 def plot_trials(plan: TrialPlan) -> Figure:
     """Draw the power of one look against the trials at the new site, with the recommended number."""
     lab, sites, power = plan.curve()
-    shown: dict[str, Any] = {"ylim": (0, 1.02), "xlim": (0, sites[-1] * 1.08)}
-    figure, axes = _new(6.4, 4.0, xlabel="trials at the new site", ylabel="power", **shown)
+    figure, axes = _plot_powers((), sites[-1] * 1.08, "trials at the new site")
     axes.plot(sites, power, color=_BLUE, linewidth=2.4)
     for booking, color in ((plan.recommended, _RED), (plan.asked, _INK)):
-        if booking is None:
-            continue
-        x, y = booking.site, booking.power
-        axes.plot([x, x], [0, y], color=color, linewidth=1, linestyle=_DASHES)
-        axes.plot([x], [y], "o", color=color, markersize=7)
-        said = f"{x:,} trials: {100 * y:.0f} %"
-        axes.annotate(said, (x, y), (8, -16), textcoords="offset points", fontsize=10, color=color)
+        if booking is not None:
+            x, y = booking.site, booking.power
+            axes.plot([x, x], [0, y], color=color, linewidth=1, linestyle=_DASHES)
+            axes.plot([x], [y], "o", color=color, markersize=7)
+            said = f"{x:,} trials: {100 * y:.0f} %"
+            axes.annotate(said, (x, y), (8, -16), textcoords="offset points", fontsize=10, color=color)
     change = f"failure rate {plan.cost:g} in the lab, {plan.new_cost:g} at the new site"
     title = _QUESTIONS.get(plan.question, f"Showing that it is at most {plan.margin} worse")
-    axes.set_title(f"{title}: {lab:,} trials in the lab\n", **_TITLE)
-    axes.text(0, 1.03, f"{change}; wrong answers at most {plan.rate:g}", transform=axes.transAxes, fontsize=9)
-    return figure
+    more = f"{change}; wrong answers at most {plan.rate:g}"
+    return _titled(figure, f"{title}: {lab:,} trials in the lab", more)
 
 
 def plot_plan(plan: Plan) -> Figure:
@@ -258,7 +338,7 @@ def plot_plan(plan: Plan) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     drawn = {"check: n trials, one look": best, "watch: alarm within n trials": watch}
     for label, power in drawn.items():
-        style = _TAIL_STYLES["mixture" if power is watch else power.tail]
+        style = _TAIL_STYLES["mixture" if power is watch else usual]
         axes.plot(power.n, power.power, label=f"{label} (level {power.level:.3g})", **style)
     # It limits the mean of a sequential test's trials, not the trials at which a curve reaches some power.
     known = "certified rate known exactly" if plan.joint else "certified limit taken as true"
@@ -266,9 +346,8 @@ def plot_plan(plan: Plan) -> Figure:
     axes.axvline(plan.information_limit, color=_INK, linewidth=1, linestyle=(0, (2, 3)), label=limit)
     source = "costs of 0 and 1, exact" if plan.exact else f"simulated, ± {2 * plan.standard_error:.2f}"
     title = f"Expected cost {plan.cost:.3g} instead of the certified one ({source})"
-    axes.set_title(title, loc="left", fontsize=11)
     axes.legend(frameon=False, loc="lower right", fontsize=9)
-    return figure
+    return _titled(figure, title)
 
 
 def plot_comparison_plan(plan: ComparisonPlan) -> Figure:
@@ -277,8 +356,7 @@ def plot_comparison_plan(plan: ComparisonPlan) -> Figure:
     axes.plot(np.arange(len(plan.power)), plan.power, color=_BLUE, linewidth=2.6)
     kind = "matched" if plan.paired else "independent"
     title = f"Failure rates {plan.cost_a:g} and {plan.cost_b:g}, {kind} trials, level {plan.alpha:g} per side"
-    axes.set_title(title, loc="left", fontsize=11)
-    return figure
+    return _titled(figure, title)
 
 
 def _plot_powers(levels: tuple[float, ...], most: float, of: str) -> tuple[Figure, Axes]:
@@ -295,12 +373,11 @@ def plot_comparison(
     """Draw the mean costs as trials come in, and the limits on their difference."""
     values = [check_costs(costs) for costs in (costs_a, costs_b)]
     pairs = min(len(each) for each in values)
-    # As many looks as the eye can tell apart: each takes a few milliseconds.
-    looks = np.unique(np.linspace(1, pairs, min(pairs, 80)).round().astype(int))
+    looks = np.unique(np.linspace(1, pairs, min(pairs, _MOST_LOOKS)).round().astype(int))
     limits, last = [], 0
     for look in looks:
         finding = test.update_many(*(each[last:look] for each in values))
-        limits.append((finding.difference_lower, finding.difference_upper))
+        limits.append(finding.gain[0])
         last = int(look)
     for name, each in zip(("costs_a", "costs_b"), values, strict=True):
         if each.size > pairs:
@@ -309,36 +386,43 @@ def plot_comparison(
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
     for each, name, color, style in zip(values, names, (_BLUE, _RED), ("-", (0, (5, 2))), strict=True):
         n = np.arange(1, each.size + 1)
-        top.plot(n, np.cumsum(each) / n, color=color, linestyle=style, linewidth=2, label=name)
+        means = np.cumsum(1 - each if finding.binary else each) / n
+        top.plot(n, means, color=color, linestyle=style, linewidth=2, label=_short(name))
     top.set(ylabel="mean cost", ylim=(-0.02, 1.02))
-    top.legend(frameon=False, loc="upper right")
     lower, upper = np.array(limits).T
     bottom.fill_between(looks, lower, upper, color=_GRAY, alpha=0.35, linewidth=0)
     bottom.plot(looks, limits, color=_INK, linewidth=1)
     bottom.axhline(0, color=_INK, linewidth=1, linestyle=_DASHES)
-    bottom.set(xlabel="trials of each policy", ylabel=f"{names[1]}\nminus {names[0]}", ylim=(-1.05, 1.05))
+    a, b = (_short(name, 16) for name in names)
+    bottom.set(xlabel="trials of each policy", ylabel=f"{b}\nminus {a}", ylim=(-1.05, 1.05))
+    if finding.binary:
+        top.set_ylabel("success rate in %")
+        top.set_yticks(*_PERCENT)
+        bottom.set_ylabel(f"{b}\nminus {a},\nin points")
+        bottom.set_yticks(*_POINTS)
     if finding.first_alarm is not None:
         for axes in (top, bottom):
             axes.axvline(finding.first_alarm, color=_INK, linewidth=1, linestyle=(0, (1, 2)))
         beside = finding.first_alarm + 0.01 * max(map(len, values))
         bottom.text(beside, -0.98, f"verdict at pair {finding.first_alarm}", fontsize=9)
-    top.set_title(fill(comparison_headline(finding, names), 72), **_TITLE)
     _bare(top)
     _bare(bottom)
-    return figure
+    figure.legend(*top.get_legend_handles_labels(), ncols=2, **_BELOW)
+    return _titled(figure, comparison_headline(finding, names))
 
 
-def plot_ranking(ranking: Ranking) -> Figure:
-    """Draw every policy's mean and interval, the best on top, with the letters of its groups."""
-    where: dict[str, Any] = {"xlim": (-0.01, 1.01), "ylim": (len(ranking.policies) - 0.4, -0.6)}
-    tall = 1.6 + 0.42 * len(ranking.policies)
-    figure, axes = _new(7.2, tall, ranking_headline(ranking), xlabel="expected cost", **where)
+def plot_ranking(ranking: Ranking, binary: bool = False) -> Figure:
+    """Draw every policy's mean and interval, the best on top, with its groups; binary: as success rates."""
+    figure, axes = _new(7.2, 1.6 + 0.42 * len(ranking.policies), xlim=(-0.01, 1.01), xlabel="expected cost")
     for i, policy in enumerate(ranking.policies):
-        color = _BLUE if policy.name in ranking.best else _INK
-        axes.plot([policy.lower, policy.upper], [i, i], color=color, linewidth=2, marker="|", markersize=12)
-        axes.plot([policy.mean_cost], [i], "D", color=color)
-        axes.text(1.03, i, policy.letters, va="center", family="monospace", fontsize=11)
-    axes.set_yticks(range(len(ranking.policies)), [policy.name for policy in ranking.policies])
+        color, places = _BLUE if policy.name in ranking.best else _INK, (policy.lower, policy.upper)
+        mean, *ends = [1 - each if binary else each for each in (policy.mean_cost, *places)]
+        _bar(axes, i, ends, mean, color=color)
+        _beside(axes, i, policy.letters, color)
+    if binary:
+        axes.set_xlabel("success rate in %")
+        axes.set_xticks(*_PERCENT)
+    _name_rows(axes, [policy.name for policy in ranking.policies])
     confidence = f"intervals hold at once with probability {1 - ranking.alpha:g}"
     figure.supxlabel(f"{confidence}; policies with a common letter cannot be told apart", fontsize=9)
-    return figure
+    return _titled(figure, ranking_headline(ranking))

@@ -31,8 +31,8 @@ _COMPATIBLE = (
     "a shift that is too small for so many episodes goes unnoticed (see below)."
 )
 _STRIP = (
-    "Above: one cell per trial, in order; a dark cell is a failure. Below: the band is the certified rate of "
-    "failures, the diamond the new one."
+    "Above: one cell per trial, in order; a filled cell is a failure, an empty one a success. "
+    "Below: the band is the certified rate of failures, the diamond the new one."
 )
 _DOTS = (
     "Each dot is an episode. The band is the certified interval of the expected cost. The diamond is the "

@@ -147,7 +147,7 @@ def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: t
 def draw_outcomes(
     certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float] | None = None
 ) -> Html:
-    """Draw trials as a strip of cells, dark where one failed, and below it the rates of failures."""
+    """Draw trials as a strip of cells, filled where one failed, and below it the rates of failures."""
     parts, top = _strip(costs)
     failed, line = f"{int(costs.sum())} of {costs.size}", top + 18
     parts += [path("grid", "M", _FRAME.x(tick), top, "v36") for tick in _FIFTHS]
@@ -225,9 +225,10 @@ def draw_limits(bars: Iterable[tuple[str, list[float]]], ends: tuple[float, floa
     rows, (low, high) = list(bars), ends
     frame = Frame(560, 26 * len(rows) + 64, left=170, right=20, top=10, bottom=44)
     parts = []
-    for share in _FIFTHS:
-        parts.append(path("grid", "M", frame.x(share), frame.top, "V", frame.y(0)))
-        parts.append(text(frame.x(share), frame.height - 26, f"{low + share * (high - low):.3g}"))
+    for share in _FIFTHS if low >= 0 else (0, 0.25, 0.5, 0.75, 1):  # zero has a line of its own
+        at = low + share * (high - low)
+        parts.append(path("grid" if at else "axis", "M", frame.x(share), frame.top, "V", frame.y(0)))
+        parts.append(text(frame.x(share), frame.height - 26, f"{at:.3g}"))
     for i, (name, values) in enumerate(rows):
         y = frame.top + 26 * i + 18
         mean, lower, upper = (frame.x((value - low) / (high - low)) for value in values)
@@ -241,7 +242,7 @@ def draw_limits(bars: Iterable[tuple[str, list[float]]], ends: tuple[float, floa
 
 
 def draw_order(trials: Iterable[tuple[str, float]]) -> Html:
-    """Draw trials in their order, one cell each with a label, the darker the higher its cost."""
+    """Draw trials in their order, one cell each with a label, the fuller the higher its cost."""
     cells, size = list(trials), 22
     parts = []
     for i, (label, cost) in enumerate(cells):

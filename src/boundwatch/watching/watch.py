@@ -60,6 +60,11 @@ class Notice(NamedTuple):
 Events = list[Counted | Notice]
 
 
+def counted(events: Events) -> list[tuple[str, Any]]:
+    """Return the stream and the finding of every episode among events."""
+    return [(event.stream, event.finding) for event in events if isinstance(event, Counted)]
+
+
 @dataclass
 class Progress:
     """How far a watch has come: what its store keeps besides the detectors."""
