@@ -129,6 +129,42 @@ def test_against_the_limits_of_a_campaign_the_level_holds_wherever_they_do():
     assert max(found["benign"]) <= alpha
 
 
+def test_costs_between_0_and_1_of_tasks_that_differ_keep_their_level_as_one_sample():
+    """Two tasks, two rounds in the lab and two new ones: every outcome, with its chance."""
+    values, level = np.array([0.0, 0.5, 1.0]), 0.1
+    pairs = list(itertools.product(range(3), repeat=4))  # of a series: a, a, b, b
+    found, spent = {}, []
+    counts = sorted({tuple(sorted(pair)) for pair in pairs})
+    for lab in counts:
+        costs = bw.Episodes(values[list(lab)], strata=[*"aabb"], binary=False)
+        certificate = bw.Certificate.from_held_out(costs, delta=0.1, binary=False)
+        for new in counts:
+            series = values[list(new)]
+            p = StrataTest(certificate, (level, level), None).weigh({"a": series[:2], "b": series[2:]}).p
+            found[lab, new] = 1 / p[:2, 0]
+    table = np.array([[found[tuple(sorted(a)), tuple(sorted(b))] for b in pairs] for a in pairs])
+    for first, second in itertools.product(
+        [(1, 0, 0), (0.5, 0, 0.5), (0.2, 0.6, 0.2), (0, 0, 1), (0.8, 0, 0.2)], repeat=2
+    ):
+        chances = np.array([np.prod([first[i], first[j], second[k], second[m]]) for i, j, k, m in pairs])
+        for alpha in (0.3, 0.5, 0.7, 0.9):
+            reached = chances @ (table >= 1 / alpha - 1e-9).transpose(2, 0, 1) @ chances
+            assert (reached <= alpha).all()
+            spent.append(reached.max() / alpha)
+    assert max(spent) > 0.05
+
+
+def test_a_small_rise_of_costs_that_vary_little_is_found_soon():
+    rng = np.random.default_rng(7)
+    tasks, means = [*"abc"], np.array([0.1, 0.3, 0.5])
+    lab = np.clip(means + 0.05 * rng.standard_normal((20, 3)), 0, 1).ravel()
+    certificate = bw.Certificate.from_held_out(bw.Episodes(lab, strata=tasks * 20), delta=0.01, binary=False)
+    new = np.clip(means + 0.2 + 0.05 * rng.standard_normal((16, 3)), 0, 1).ravel()
+    finding = bw.SequentialTest(certificate).update_many(new, tasks * 16)
+    assert finding.verdict is bw.Verdict.ADVERSE
+    assert finding.shift_lower > 0
+
+
 def test_the_shares_of_all_looks_add_up_to_the_level():
     for lab in (1, 3.5, 20, 4000):
         assert 0.999 < sum(share_of(2**k, lab) for k in range(60)) <= 1 + 1e-12

@@ -95,13 +95,6 @@ class RoundsTest(SequentialTest):
     def update(self, cost: float, stratum: str | None = None) -> Finding:  # type: ignore[override]
         """Count one more trial of a task and return the finding.
 
-        Parameters
-        ----------
-        cost
-            Its cost, of the certified kind. A cost that is not raises `InvalidCost` and is not counted.
-        stratum
-            Its task, one of those whose mean is certified.
-
         Examples
         --------
         >>> import boundwatch as bw
@@ -120,16 +113,7 @@ class RoundsTest(SequentialTest):
     def update_many(  # type: ignore[override]  # looks do not bet: there are no e-values
         self, costs: ArrayLike, strata: Sequence[str] | None = None
     ) -> Finding:
-        """Count many trials; the result is that of `update` on each.
-
-        Parameters
-        ----------
-        costs
-            At least one cost. If one of them is invalid, none is counted. What is suspicious about `Episodes`
-            is said as a Python warning; the certificate's own are refused.
-        strata
-            The task of each; `Episodes` bring their own.
-        """
+        """Count many trials; the result is that of `update` on each. `Episodes` bring their tasks."""
         if strata is None and isinstance(costs, Episodes):
             strata = costs.keys.get("strata")
         values = new_costs(costs, self.certificate).tolist()
@@ -157,22 +141,18 @@ class RoundsTest(SequentialTest):
 
     def _count(self, cost: float, name: str) -> None:
         self.n, self._total = self.n + 1, self._total + cost
-        self._add(cost, name)
+        self._rounds.add(cost, name)
+        self._sums[name] += cost
         if len(self._rounds.costs[name]) >= self.next_look and self.rounds >= self.next_look:
             self._look()
         elif self._latest is not None:
             self._latest = self._with_one(self._latest, name)
 
-    def _add(self, cost: float, name: str) -> None:
-        self._rounds.add(cost, name)
-        self._sums[name] += cost
-
     def _look(self) -> None:
-        looked = self.next_look
+        self.looked = looked = self.next_look
         share = share_of(looked, self._lab)
         new = {name: np.array(costs[:looked]) for name, costs in self._rounds.costs.items()}
         self._shown = self._shown.with_look(self._test.weigh(new, share), share)
-        self.looked = looked
         found = self._found()
         if found.verdict not in (Verdict.WITHIN, self.verdict):
             self._alarm(SIDES.index(found.verdict))
@@ -201,12 +181,10 @@ class RoundsTest(SequentialTest):
         return self._latest
 
     def _evidence_state(self) -> dict[str, Any]:
-        binary, known = self.certificate.binary, self._shown
-        costs = {
-            name: "".join("1" if cost else "0" for cost in each) if binary else list(each)
-            for name, each in self._rounds.costs.items()
-        }
-        kept = {name: saving.pack(array) for name, array in vars(known).items()}
+        costs: dict[str, Any] = {name: list(each) for name, each in self._rounds.costs.items()}
+        if self.certificate.binary:
+            costs = {name: "".join(str(int(cost)) for cost in each) for name, each in costs.items()}
+        kept = {name: saving.pack(array) for name, array in vars(self._shown).items()}
         return {"costs": costs, "looked": self.looked, "alarms": dict(self._alarms), **kept}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
@@ -220,6 +198,7 @@ class RoundsTest(SequentialTest):
         if list(costs) != self._names or sum(map(len, costs.values())) != self.n:
             raise SchemaMismatch("does not hold the costs of its tasks", name="state", remedy=saving.DAMAGED)
         for name, each in costs.items():
-            for cost in each:
-                self._add(self._check(float(cost)), name)
+            for cost in map(float, each):
+                self._rounds.add(self._check(cost), name)
+                self._sums[name] += cost
         self._latest = None

@@ -22,9 +22,10 @@ from boundwatch.bounds.strata import stratified_p_value, weighted_lower, weighte
 from boundwatch.certificates import limits
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
-from boundwatch.certificates.record import CostRecord, refuse_other_tasks
+from boundwatch.certificates.record import CostRecord, is_balanced, refuse_other_tasks
 from boundwatch.detectors.base import Finding, TailName
 from boundwatch.detectors.family import FamilyTest, TaskFinding, verdict_of
+from boundwatch.detectors.fixed_sample import JointJudge
 from boundwatch.detectors.joint import reference_of
 from boundwatch.episodes.episodes import Episodes, compatible
 from boundwatch.errors import Argument, InvalidSetting
@@ -274,17 +275,24 @@ class _Together:
 
     def shift_lower(self, level: float) -> float:
         """Return a lower limit on how much the mean over tasks rose."""
+        if self._pooled is not None:
+            return float(JointJudge(self._pooled, (level, level)).shift_lower(self._all)[0])
         certified = 0.0 if self.joint else self.certificate.upper
         return weighted_lower(*self._sums(0), level) - certified
 
     def shift_upper(self, level: float) -> float:
         """Return an upper limit on it."""
+        if self._pooled is not None:
+            return float(JointJudge(self._pooled, (level, level)).shift_upper(self._all)[0])
         if self.joint:
             return -weighted_lower(*self._sums(1), level)
         return 1 - weighted_lower(*self._sums(1), level) - self.certificate.lower
 
     def _against(self, side: int, more: float) -> float:
         """Return a p-value of "the mean rose by at most `more`" or, on the other side, "it fell"."""
+        if self._pooled is not None:
+            costs = 1 - self._all if side else self._all
+            return float(JointJudge(self._pooled, (0.5, 0.5))._p_values(side, costs, more)[0])
         null = more
         if not self.joint:
             null += (1 - self.certificate.lower) if side else self.certificate.upper
@@ -292,10 +300,8 @@ class _Together:
                 return 1.0
             if null <= 0:
                 return 0.0
-            sizes = [each.size for each in self.new.values()]
-            if _in_proportion(sizes, [each.weight for each in self.certificate.strata]):
-                costs = np.concatenate(list(self.new.values()))
-                return float(betting_p_value(1 - costs if side else costs, null))
+            if self._in_proportion:
+                return float(betting_p_value(1 - self._all if side else self._all, null)[0])
         return weighted_p_value(*self._sums(side), null)
 
     def _sums(self, side: int) -> tuple[Array, Array, Array]:
@@ -313,6 +319,20 @@ class _Together:
     def _weights(self) -> Array:
         return np.array([each.weight for each in self.certificate.strata])
 
+    @cached_property
+    def _all(self) -> Array:
+        return np.concatenate(list(self.new.values()))[None]
 
-def _in_proportion(sizes: list[int], weights: list[float]) -> bool:
-    return bool(np.allclose(np.array(sizes) / sum(sizes), weights, rtol=1e-12, atol=0.0))
+    @cached_property
+    def _in_proportion(self) -> bool:
+        sizes = np.array([each.size for each in self.new.values()])
+        return bool(np.allclose(sizes / sizes.sum(), self._weights, rtol=1e-12, atol=0.0))
+
+    @cached_property
+    def _pooled(self) -> Certificate | None:
+        """Of all trials as one sample, where bets of one size on each of them are valid; else None."""
+        if self.certificate.binary or not (self.joint and self._in_proportion):
+            return None
+        record = CostRecord.of(np.concatenate([each.costs for each in self.certificate.strata]))
+        pooled = dataclasses.replace(self.certificate, strata=(), method="betting", record=record)
+        return pooled if is_balanced(self.certificate.strata) and reference_of(pooled) is not None else None
