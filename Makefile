@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo reproduce test test-browser lint bench strangers dist clean
+.PHONY: install demo reproduce test test-browser lint bench strangers mutate dist clean
 
 install: $(VENV)/installed
 
@@ -42,6 +42,9 @@ strangers: install # tasks that others wrote, watched by everybody's detectors
 	$(BIN)/pip install --quiet --constraint constraints.txt --group bench
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps --group bench-alone
 	$(BIN)/python -m benchmarks.strangers -o strangers
+
+mutate: install # changes the code that guarantees rest on, and sees whether a test notices; takes hours
+	$(BIN)/python tools/mutate.py --sample 400
 
 dist: install
 	$(BIN)/python tools/check_dist.py dist

@@ -1,10 +1,13 @@
 """Holm and e-BH against their definitions."""
 
+import itertools
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boundwatch.bounds.multiple import e_bh, e_bh_rows, holm
+from boundwatch.bounds.multiple import e_bh, e_bh_rows, holm, with_overall
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
@@ -47,3 +50,21 @@ def test_rows_are_those_that_are_listed_the_strongest_first(logs, rate):
     rows = e_bh_rows(values, shares, rate).tolist()
     assert set(rows) == set(np.flatnonzero(e_bh(values) <= rate).tolist())
     assert [logs[row] for row in rows] == sorted((logs[row] for row in rows), reverse=True)
+
+
+def test_an_overall_test_and_one_per_task_are_closed_testing():
+    """A task's adjusted p-value is the largest of all sets with it; the set of all has a test of its own."""
+    rng = np.random.default_rng(3)
+    for k in (1, 2, 3, 5):
+        for _ in range(40):
+            p_overall, values = rng.random() ** 3, rng.random(k) ** 3
+            whole = min(p_overall / 0.8, k * values.min() / 0.2, 1.0)
+            closed = np.full(k, whole)
+            for size in range(1, k):
+                for chosen in itertools.combinations(range(k), size):
+                    p_value = min(size * values[list(chosen)].min(), 1.0)
+                    closed[list(chosen)] = np.maximum(closed[list(chosen)], p_value)
+            overall, adjusted = with_overall(p_overall, values)
+            assert overall == pytest.approx(whole)
+            assert (adjusted >= closed * (1 - 1e-12)).all()
+            assert (adjusted <= np.maximum(closed, values) * (1 + 1e-12)).all()
