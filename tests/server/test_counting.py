@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import delete, func, select, update
 
 import boundwatch as bw
+from boundwatch.errors import InvalidSetting
 from boundwatch.server import commit, counting
 from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.counting import Ledger
@@ -44,6 +45,13 @@ def waiting(database):
 
 def assert_replays(database):
     assert [each for each in verify(database) if each.fault] == []
+
+
+def test_the_mean_over_tasks_is_not_watched_trial_by_trial(database):
+    lab = bw.Episodes([0, 1] * 10, strata=["mug", "lid"] * 10, binary=True)
+    sent = Upload("lab", bw.Certificate.from_held_out(lab, binary=True).to_dict())
+    with database.write() as connection, pytest.raises(InvalidSetting, match="is of the mean over tasks"):
+        upload(connection, sent, by="test")
 
 
 def test_counts_what_the_detector_counts(database, ledger, certificate):
