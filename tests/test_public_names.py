@@ -106,10 +106,12 @@ def of_calls(tmp_path):
     promised = dict.fromkeys(("promised", "rate", "low", "high", "sees"), 0.05) | {"runs": 100, "kept": True}
     logits = np.random.default_rng(0).normal(size=(50, 7))
     msp = baselines.MSP(logits)
+    audit = bw.Audit(np.repeat([0.0, 1.0], [30, 10]), seed=1)
+    found = audit.finding(dict.fromkeys(audit.draw(9), 0.0))
     return [
         client,
         Rejected("arm-1", "17", "cost is missing"),
-        *CERTIFICATE.verify(),
+        *(audit, found, *CERTIFICATE.verify()),
         ranking.policies[0],
         ranking.pairs[0],
         bw.HypothesisTest(CERTIFICATE).decide(NEW).shift_size,

@@ -55,6 +55,7 @@ SECTIONS: dict[str, list[str]] = {
         "plan_comparison",
         "ComparisonPlan",
     ],
+    "Audit a judge": ["Audit", "AuditFinding"],
     "Gymnasium": [
         "boundwatch.gym.rollout",
         "boundwatch.gym.first_observations",

@@ -46,7 +46,7 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch.episodes.design import Design
     from boundwatch.episodes.episodes import Episodes
     from boundwatch.episodes.measure import Measure
-    from boundwatch.evaluation import Evaluation, Protocol
+    from boundwatch.evaluation import Audit, AuditFinding, Evaluation, Protocol
     from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
     from boundwatch.planning.precision import WidthPlan, plan_width
     from boundwatch.readers import read_costs
@@ -58,7 +58,7 @@ __all__ += ["ComparedTasks", "ComparisonFinding", "ComparisonVerdict", "PolicyCo
 __all__ += ["compare_once", "rank"]
 __all__ += ["ChangeDetector", "ConfidenceInterval", "FamilyFinding", "FamilyTest", "Finding", "Fleet"]
 __all__ += ["HypothesisTest", "PredictedTest", "SequentialTest", "Verdict"]
-__all__ += ["Evaluation", "Protocol"]
+__all__ += ["Audit", "AuditFinding", "Evaluation", "Protocol"]
 __all__ += ["ComparisonPlan", "Plan", "TrialPlan", "plan", "plan_comparison", "plan_trials"]
 __all__ += ["WidthPlan", "plan_width"]
 
@@ -75,7 +75,7 @@ _HOMES = {
     "boundwatch.episodes.design": "Design",
     "boundwatch.episodes.episodes": "Episodes",
     "boundwatch.episodes.measure": "Measure",
-    "boundwatch.evaluation": "Evaluation Protocol",
+    "boundwatch.evaluation": "Audit AuditFinding Evaluation Protocol",
     "boundwatch.planning": "ComparisonPlan Plan TrialPlan plan plan_comparison plan_trials",
     "boundwatch.planning.precision": "WidthPlan plan_width",
     "boundwatch.readers": "read_costs",

@@ -5,9 +5,16 @@ import dataclasses
 import pytest
 
 import boundwatch as bw
+from boundwatch.bounds.audit import Audited, Judged
 from boundwatch.certificates import limits
+from boundwatch.certificates.record import AuditRecord, CostRecord
 from boundwatch.errors import CertificateError
 
+QUARTER = CostRecord((0.25,), (400.0,))
+AUDITS = {
+    "exact": AuditRecord(Audited(Judged(300, 100), Judged(60, 20), Judged(0, 20))),
+    "tuned": AuditRecord(costs=(QUARTER, QUARTER, CostRecord((0.5,), (400.0,)))),
+}
 MADE = bw.Certificate.from_held_out([0, 0, 0, 1] * 100, binary=True)
 DERIVED = [
     (source, method)
@@ -18,6 +25,7 @@ DERIVED = [
 
 
 def derive(source, method, **facts):
+    facts |= {"audit": AUDITS[method]} if source == "audit" else {}
     return limits.derive(
         dataclasses.replace(MADE, source=source, method=method, **{"renyi": 0.4, "log_ratio": 1.3} | facts)
     )

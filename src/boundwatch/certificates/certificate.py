@@ -21,7 +21,7 @@ from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.bounds.shift import shifted_mean_upper
 from boundwatch.certificates import limits, verification
 from boundwatch.certificates.limits import Measured, fields_of, held_out
-from boundwatch.certificates.record import CostRecord, Provenance, Stratum, Trials
+from boundwatch.certificates.record import AuditRecord, CostRecord, Provenance, Stratum, Trials
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
@@ -48,7 +48,7 @@ class Certificate(InNotebook):
     n, mean_cost
         Number and mean of the costs behind it; None for a bound that somebody else proved.
     source
-        ``"held-out"``, ``"pac-bayes"``, ``"pointwise"`` or ``"external"``.
+        ``"held-out"``, ``"audit"``, ``"pac-bayes"``, ``"pointwise"`` or ``"external"``.
     method
         How the limits follow from the costs: ``"betting"``, ``"kl"``, ``"pinsker"``, …
     binary
@@ -66,6 +66,8 @@ class Certificate(InNotebook):
         If the mean over a fixed set of tasks is meant: each with its weight and what is kept of its costs.
     trials
         If its costs are means over clusters (see `design`), which `n` counts: the trials behind them.
+    audit
+        If a machine judged and people labeled some: what is kept of both. `n` then counts labels.
     """
 
     lower: Probability
@@ -86,6 +88,7 @@ class Certificate(InNotebook):
     design: Design
     strata: tuple[Stratum, ...] = ()
     trials: Trials | None = None
+    audit: AuditRecord | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("measure", Measure | None), ("design", Design)):
@@ -143,6 +146,20 @@ class Certificate(InNotebook):
         given: dict[str, Any] = {"successes": successes, "method": method, "measure": measure}
         given |= {"binary": binary, "seed": seed, "policy": policy}
         return cls._of(held_out(costs, (delta, delta_upper, delta_lower), **given))
+
+    @classmethod
+    def from_audit(
+        cls, audit: AuditRecord, delta: float = 0.05, *, judged: ArrayLike, **origin: Any
+    ) -> Certificate:
+        """Certify a finished policy whose episodes a machine judged and people labeled in part.
+
+        `boundwatch.Audit.certificate` makes one. `judged` are the judge's costs, for the provenance; `origin`
+        are `delta_upper`, `delta_lower`, `seed`, `policy` and `measure`, as in `from_held_out`.
+        """
+        given = dict.fromkeys(("delta_upper", "delta_lower", "seed", "policy", "measure")) | origin
+        deltas, binary = (delta, given.pop("delta_upper"), given.pop("delta_lower")), audit.counts is not None
+        given |= {"method": "exact" if binary else "tuned", "audit": audit, "binary": binary}
+        return cls._of(fields_of("audit", judged, deltas, **given) | {"n": audit.n, "mean_cost": audit.mean})
 
     @classmethod
     def from_pac_bayes(  # noqa: PLR0913  (the same)
@@ -270,7 +287,7 @@ class Certificate(InNotebook):
     @property
     def failures(self) -> int | None:
         """How many of the `n` episodes failed, if costs are binary."""
-        if not self.binary or self.n is None or self.mean_cost is None:
+        if not self.binary or self.n is None or self.mean_cost is None or self.audit:
             return None
         if self.strata:  # whose weights may differ
             return sum(each.failures for each in self.strata)
@@ -308,13 +325,13 @@ class Certificate(InNotebook):
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         parts = {name: each.to_dict() if hasattr(each, "to_dict") else each for name, each in fields.items()}
         parts["strata"] = [each.to_dict() for each in self.strata]
-        for name in ("strata", "trials"):
+        for name in ("strata", "trials", "audit"):
             if not parts[name]:
                 del parts[name]
         return {"schema_version": verification.VERSION} | parts
 
     def _row(self) -> dict[str, Any]:
-        long = "record.", "strata"
+        long = "record.", "strata", "audit"
         return {name: cell for name, cell in super()._row().items() if not name.startswith(long)}
 
     @classmethod

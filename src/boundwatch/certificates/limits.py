@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch import bounds
 from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
+from boundwatch.bounds.audit import audit_lower, audit_upper, bounded_upper
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import largest_refuted
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.bounds.rounds import rounds_lower, rounds_upper
 from boundwatch.bounds.strata import pooled_lower, pooled_upper, weighted_lower
 from boundwatch.certificates.record import (
+    AuditRecord,
     CostRecord,
     Stratum,
     Trials,
@@ -36,14 +38,17 @@ if TYPE_CHECKING:
 HeldOutMethod = Literal["betting", "tuned", "kl", "hoeffding", "exact"]
 """How limits may follow from a number of held-out costs that was fixed in advance."""
 Method = HeldOutMethod | Variant | Literal["anytime", "rounds", "weighted", "external"]
-Source = Literal["held-out", "pac-bayes", "pointwise", "external"]
+Source = Literal["held-out", "audit", "pac-bayes", "pointwise", "external"]
 METHODS: dict[Source, tuple[Method, ...]] = {
     "held-out": (*get_args(HeldOutMethod), "anytime", "rounds", "weighted"),
+    "audit": ("exact", "tuned"),
     "pac-bayes": get_args(Variant),
     "pointwise": ("kl",),
     "external": ("external",),
 }
 """The methods of each source of a certificate."""
+APART = ("held-out", "audit")
+"""The sources whose limits fail apart from each other, and so share delta."""
 _AGAIN = "certify again, or use the version of boundwatch that made the certificate"
 _PAC_BAYES = bounds.pac_bayes_lower, bounds.pac_bayes_upper
 
@@ -65,6 +70,8 @@ def derive(certificate: Certificate) -> tuple[float, float]:
     kind = certificate.source, certificate.method
     if certificate.strata:
         return _OVER_TASKS[certificate.method](certificate.strata, below, above)
+    if certificate.audit is not None:
+        return audit_limits(certificate.audit, below, above, policy=True)
     if kind == ("held-out", "betting"):
         return _by_betting([record or _failures_of(certificate)], below, above)[0]
     if kind == ("held-out", "tuned"):
@@ -82,6 +89,19 @@ def derive(certificate: Certificate) -> tuple[float, float]:
     lower_of, upper_of, first, names = _BOUNDS[kind]
     known, price = _present(certificate, first, "n"), _present(certificate, *names)
     return max(float(lower_of(*known, below, *price)), 0.0), min(float(upper_of(*known, above, *price)), 1.0)
+
+
+def audit_limits(
+    kept: AuditRecord, delta_lower: float, delta_upper: float, *, policy: bool
+) -> tuple[float, float]:
+    """Return limits on the mean of all judged episodes, or on the expected cost of the policy."""
+    if kept.counts is not None:
+        lower = audit_lower(kept.counts, delta_lower, policy=policy)
+        return lower, audit_upper(kept.counts, delta_upper, policy=policy)
+    given = [np.array(each.arrays()) for each in kept.costs or ()]
+    mirrored = [np.stack([1 - values, weights]) for values, weights in given]
+    upper = bounded_upper(given, delta_upper, policy=policy)
+    return max(1 - bounded_upper(mirrored, delta_lower, policy=policy), 0.0), upper
 
 
 def _by_rounds(strata: Sequence[Stratum], delta_lower: float, delta_upper: float) -> tuple[float, float]:
@@ -265,15 +285,15 @@ def split_delta(
 ) -> tuple[float, float, float]:
     """Return the failure probabilities of either limit, of the upper and of the lower one.
 
-    Held-out limits fail apart from each other, and so share delta; elsewhere one event gives both.
+    Those of some sources share delta, see `APART`; elsewhere one event gives both.
     """
     if (delta_upper is None) != (delta_lower is None):
         raise InvalidSetting("delta_upper and delta_lower go together", remedy="give both, or delta alone")
     if delta_upper is None or delta_lower is None:
-        above = below = check_level(delta, "delta") * (0.5 if source == "held-out" else 1.0)
+        above = below = check_level(delta, "delta") * (0.5 if source in APART else 1.0)
     else:
         above, below = check_level(delta_upper, "delta_upper"), check_level(delta_lower, "delta_lower")
-    if source == "held-out":
+    if source in APART:
         if above + below >= 1:
             problem = f"delta_upper + delta_lower = {above + below:g} promises nothing"
             raise InvalidLevel(problem, remedy="keep it below 1")

@@ -21,6 +21,7 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.files import sha256_file
 from boundwatch._support.schema import Digest, FrozenMapping, Probability
 from boundwatch._version import __version__
+from boundwatch.bounds.audit import Audited
 from boundwatch.bounds.cost_grid import STEPS, grid_points, split_on_grid
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 
@@ -136,6 +137,50 @@ class Trials:
     def to_dict(self) -> dict[str, int | None]:
         """Return plain JSON values."""
         return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """What is kept of a judge and of the labels that audit it.
+
+    Attributes
+    ----------
+    counts
+        Of binary costs: how many were judged, drawn and found to have failed, by what the judge said.
+    costs
+        Of others: the judge's costs, the labels, and (label - judge + 1)/2 of each labeled episode.
+    """
+
+    counts: Audited | None = None
+    costs: tuple[CostRecord, CostRecord, CostRecord] | None = None
+
+    def __post_init__(self) -> None:
+        sizes = np.array([*(self.counts or ((1, 0), (1, 0))), (0, 0)])
+        if (self.counts is None) == (self.costs is None) or (np.diff(sizes, axis=0) > 0).any():
+            raise SchemaMismatch("has counts that are not of one draw", name="audit")
+
+    @property
+    def n(self) -> int:
+        """How many labels there are."""
+        return sum(self.counts.drawn) if self.counts else self.costs[1].n if self.costs else 0
+
+    @property
+    def mean(self) -> float:
+        """The mean over all judged episodes, as the labels have it: where there is none, as judged."""
+        if self.costs:
+            return min(max(self.costs[0].mean + 2 * self.costs[2].mean - 1, 0.0), 1.0)
+        sizes, drawn, failures = np.array(self.counts)
+        return float(sizes @ np.where(drawn, failures / np.maximum(drawn, 1), (0, 1)) / sizes.sum())
+
+    def __str__(self) -> str:
+        how = "betting on label - judge" if self.costs else "the chances of all draws"
+        return f"{self.n} labels of judged episodes that were drawn at random; limits by {how}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        if self.costs:
+            return {"costs": [each.to_dict() for each in self.costs]}
+        return {"counts": [list(each) for each in self.counts or ()]}
 
 
 @dataclass(frozen=True)

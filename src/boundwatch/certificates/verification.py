@@ -66,6 +66,7 @@ def check_fields(certificate: Certificate) -> None:
         "mean_cost": source != "external",
         "renyi": source == "pac-bayes",
         "log_ratio": source == "pointwise",
+        "audit": source == "audit",
         "record": source == "held-out" and not certificate.binary and not certificate.strata,
     }
     for name, needed in wanted.items():
@@ -78,6 +79,8 @@ def check_fields(certificate: Certificate) -> None:
         raise SchemaMismatch(problem, name="n", value=certificate.n, remedy=remedy)
     if certificate.method == "exact" and not certificate.binary:
         raise SchemaMismatch("needs binary = true", name="method", value="exact")
+    if (kept := certificate.audit) is not None and (kept.counts is None) == certificate.binary:
+        raise SchemaMismatch("keeps costs of another kind than binary says", name="audit")
     check_strata(certificate.strata, certificate.method)
     if (trials := certificate.trials) is not None and (certificate.n or 0) > trials.n:
         problem = f"has fewer trials than clusters, n = {certificate.n}"
@@ -97,13 +100,15 @@ def verify(
     checks, known = [_check_delta(certificate)], certificate
     if policy is not None:
         checks.append(_same("policy_sha256", sha256_file(policy), certificate.provenance.policy_sha256))
+    if costs is not None and certificate.source in ("external", "audit"):
+        what = "labels, which it keeps" if certificate.audit else "a bound proved elsewhere"
+        raise ProvenanceMismatch(f"costs: this certificate uses {what}", remedy="verify it without costs")
     if certificate.source == "external":
-        if costs is not None:
-            problem = "costs: this certificate uses a bound proved elsewhere"
-            raise ProvenanceMismatch(problem, remedy="verify it without costs")
         ok = 0 <= certificate.lower <= certificate.upper <= 1
         detail = "in order; not derived again: taken over from elsewhere" if ok else "out of order"
         return [*checks, Check("limits", ok, detail)]
+    if (kept := certificate.audit) is not None:
+        checks += [_same("n", kept.n, certificate.n), _same("mean_cost", kept.mean, certificate.mean_cost)]
     if costs is not None:
         found, known = _compare(certificate, costs)
         checks += found
@@ -204,7 +209,7 @@ def _check_delta(certificate: Certificate) -> Check:
     above, below, stored = certificate.delta_upper, certificate.delta_lower, certificate.delta
     if certificate.source == "external":  # whoever proved it may know less of either than of each
         return _same("delta", max(above, below, stored), stored)
-    return _same("delta", above + below if certificate.source == "held-out" else max(above, below), stored)
+    return _same("delta", above + below if certificate.source in limits.APART else max(above, below), stored)
 
 
 def _check_strata(certificate: Certificate) -> Check:

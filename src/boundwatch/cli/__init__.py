@@ -10,6 +10,7 @@ from boundwatch.cli.root import app, main
 from boundwatch.cli import demo as demo
 from boundwatch.cli import tasks as tasks
 from boundwatch.cli import certify as certify
+from boundwatch.cli import audit as audit
 from boundwatch.cli import keygen as keygen
 from boundwatch.cli import verify as verify
 from boundwatch.cli import show as show

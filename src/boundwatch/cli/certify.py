@@ -13,6 +13,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.limits import HeldOutMethod
 from boundwatch.cli import output as out
+from boundwatch.cli.audit import Labeling
 from boundwatch.cli.campaign import Stopping, run_campaign
 from boundwatch.cli.options import refuse
 from boundwatch.cli.reading import Reading
@@ -41,6 +42,7 @@ def certify(
     reading: Reading,
     by: str | None = None,
     stopping: Stopping,
+    labeling: Labeling,
     output: Path,
     sign: Path | None = None,
     seed: int | None = None,
@@ -57,11 +59,10 @@ def certify(
 
     Options
     -------
-    delta P: Probability that a limit fails, half per side. [default: 0.01]
+    delta P: Chance that a limit fails, half per side. [default: 0.01; --judge: 0.05]
     delta_upper P: The same for the upper limit alone, instead of --delta.
     delta_lower P: The same for the lower limit alone, instead of --delta.
-    binary: Costs are always 0 or 1, or not. [default: yes for successes and, for costs, if both 0 and 1 occur
-        and nothing else]
+    binary: Costs are 0 or 1. [default: yes for successes, or if only 0 and 1 occur]
     method NAME: betting, tuned, kl, hoeffding or exact; choose before you look. [default: exact if binary,
         tuned for clusters, else betting]
     bounds LOWER UPPER: Limits that somebody else proved, instead of COSTS; needs --delta.
@@ -75,15 +76,15 @@ def certify(
     if delta is not None and len(deltas) > 1:
         raise typer.BadParameter("give either --delta, or --delta-upper and --delta-lower, not both")
     out.warn_of_levels(deltas)
-    files.protect(output, [costs, policy_file, sign], force=force)
+    files.protect(output, [costs, policy_file, sign, labeling.labels], force=force)
     origin: dict[str, Any] = {"seed": seed, "policy": policy_file}
     if (bounds is None) == (costs is None):
         raise typer.BadParameter("give a file of costs, or --bounds LOWER UPPER for limits proved elsewhere")
     sources: tuple[Episodes, ...] = ()
-    reason = ""
+    reason, said = "", list[str]()
     certificate: Certificate | CertificateFamily
     if bounds is not None:
-        others = {**vars(reading), **vars(stopping), "by": by, "method": method}
+        others = {**vars(reading), **vars(stopping), **vars(labeling), "by": by, "method": method}
         refuse(others, "goes with a file of costs, not with --bounds; leave it out")
         if delta is None:
             raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
@@ -91,6 +92,11 @@ def certify(
         certificate = Certificate.from_bounds(
             lower=lower, upper=upper, delta=delta, binary=bool(binary), **origin
         )
+    elif any(vars(labeling).values()):
+        others = {**vars(stopping), "by": by, "method": method, "seed": seed, "binary": binary}
+        refuse(others, "does not go with --judge; leave it out")
+        certificate, judged, said = labeling.certify(str(costs), reading, {**deltas, "policy": policy_file})
+        sources = (judged,)
     elif stopping.given:
         refuse({"by": by, "method": method}, "does not go with a stopping rule; leave it out")
         certificate, reason = run_campaign(
@@ -113,4 +119,5 @@ def certify(
         out.print_json(certificate.to_dict())
     else:
         print(f"\nStopped: {reason}\n{written}" if reason else written)
-        out.print_promise(certificate, [f"Costs: {out.describe_source(each)}." for each in sources])
+        costs_of = [f"Costs: {out.describe_source(each)}." for each in sources]
+        out.print_promise(certificate, [*costs_of, *said])

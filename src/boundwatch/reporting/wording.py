@@ -157,9 +157,10 @@ def basis(certificate: Certificate) -> list[str]:
     """Say what a certificate stands on."""
     if certificate.source == "external":
         return ["A bound that was proved elsewhere; boundwatch uses it as given and cannot check it."]
-    seen, by = f"mean cost {certificate.mean_cost:.4f}", f"limits by {_METHODS[certificate.method]}"
-    if certificate.failures is not None:
-        seen = f"{certificate.failures} failed"
+    failures, by = certificate.failures, f"limits by {_METHODS[certificate.method]}"
+    seen = f"mean cost {certificate.mean_cost:.4f}" if failures is None else f"{failures} failed"
+    if certificate.audit is not None:
+        return [f"Audit: {certificate.audit}."]
     if certificate.source == "held-out":
         tasks = f" of {count(len(certificate.strata), 'task')}" if certificate.strata else ""
         of, what = f"{count(certificate.n, 'episode')}{tasks}, {seen}; {by}.", "its costs"
@@ -177,10 +178,9 @@ def basis(certificate: Certificate) -> list[str]:
 
 def assumptions(certificate: Certificate) -> list[str]:
     """List what must be true for the promise, and for any verdict that rests on it, to hold."""
-    of_source = {
-        "held-out": ["The policy was final before these episodes ran; none was used to train or select it."],
-        "external": [],
-    }
+    final = "The policy was final before these episodes ran; none was used to train or select it."
+    labeled = "The audit drew the episodes that people labeled, and their labels are right."
+    of_source = {"held-out": [final], "audit": [final, labeled], "external": []}
     trained = [
         "The prior was chosen before the training environments were seen, and training is deterministic.",
         "The policy was drawn once from the posterior, and nothing was chosen after seeing its costs.",

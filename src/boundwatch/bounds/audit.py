@@ -1,0 +1,214 @@
+"""Limits on failures among many judged episodes from the labels of a few that were drawn at random.
+
+A machine judged N episodes, and people labeled n of them: n1 of the N1 that the judge calls failures, n0 of
+the N0 others, drawn without replacement within each. K = K1 + K0 of all failed, and X1 and X0 of the drawn
+ones: two independent hypergeometric numbers. Outcomes (X1, X0) are ordered by a rough upper limit that never
+falls when either grows. The p-value of a number K is the largest probability, over all splits K1 + K0 = K
+that the labels leave possible, of an outcome no higher than the observed one (Buehler, 1957). Nothing is
+assumed of the judge: a bad one makes limits wide, never wrong.
+
+From the N episodes to the policy: K is binomial, and given K its p-value is no smaller than uniform. Any v
+that does not rise, with an integral of delta, gives a test: refute a failure rate if p(k) < v(P[Binomial <=
+k]) for all k. A rectangle is the union bound; this v is nearly a half-plane in normal scores, so that the two
+errors add as squares.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from boundwatch.bounds.betting_limits import betting_upper, tuned_upper
+from boundwatch.bounds.held_out import Array
+
+_SPLITS = 1024  # beyond, splits are put into cells, each with the largest probability in it
+_POINTS = 128  # numbers K at which the curve of p-values is known; between them it does not rise
+_ROUNDING = 1e-6  # what logarithms of factorials of 1e7 leave of a probability, at most
+_CAP = 0.02  # share of delta beyond which no error of one kind alone is believed
+_LEFT = 1.0, 0.5, 0.25  # shares of the variance that a judge may leave, for which v is best
+_ALONE, _OF_JUDGE = 0.25, 0.15  # shares of delta, for bounded costs
+
+
+class Judged(NamedTuple):
+    """One number for what the judge calls successes and one for what it calls failures."""
+
+    passed: int
+    failed: int
+
+
+class Audited(NamedTuple):
+    """How many episodes were judged, how many of them drawn, and how many of those failed by their labels."""
+
+    judged: Judged
+    drawn: Judged
+    failures: Judged
+
+    def mirrored(self) -> Audited:
+        """Return the same about successes: who bounds them from above bounds failures from below."""
+        return self._replace(failures=Judged(*np.subtract(self.drawn, self.failures).tolist()))
+
+
+def audit_upper(audited: Audited, delta: float, *, policy: bool = False) -> float:
+    """Return an upper limit on the share of failures among all judged episodes, or with `policy` in others.
+
+    **Guarantee**: with probability at least 1 - delta over the draw, no smaller than the share; with `policy`
+    no smaller than the failure rate, over episodes and draw. **Assumes**: right labels of episodes that were
+    drawn at random without replacement among those that the judge called alike; how many of each was fixed
+    before any label. With `policy` also i.i.d. episodes, whose number was fixed in advance.
+
+    Examples
+    --------
+    >>> audited = Audited(Judged(800, 200), Judged(37, 13), failures=Judged(1, 12))
+    >>> audit_upper(audited, 0.025), round(audit_upper(audited, 0.025, policy=True), 4)
+    (0.289, 0.2985)
+    """
+    n, curve = sum(audited.judged), _Curve(audited, delta)
+    if not policy:
+        return curve.largest(delta) / n
+    most = curve.largest(_CAP * delta)  # what is less likely is refuted at every rate
+    first = np.unique(np.append(np.linspace(curve.largest(0.5), most, _POINTS).astype(np.int64), curve.least))
+    last, p_values = np.append(first[1:] - 1, most), curve.p_values(first)
+    edges, values = _shape(sum(audited.drawn) / n, delta)
+    low, high = curve.least / n, 1.0
+    for _ in range(40):
+        rate = (low + high) / 2
+        heights = values[np.searchsorted(edges, special.bdtr(last, n, rate) * (1 + _ROUNDING), "right") - 1]
+        low, high = (rate, high) if (p_values >= heights).any() else (low, rate)
+    return high
+
+
+def audit_lower(audited: Audited, delta: float, *, policy: bool = False) -> float:
+    """Return a lower limit; as `audit_upper`.
+
+    >>> audit_lower(Audited(Judged(800, 200), Judged(37, 13), failures=Judged(1, 12)), 0.025)
+    0.149
+    """
+    most, n = audit_upper(audited.mirrored(), delta, policy=policy), sum(audited.judged)
+    return max(1 - most, 0.0) if policy else (n - round(most * n)) / n
+
+
+def judge_errors(audited: Audited, delta: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return limits on the share of failures that the judge missed, and of successes that it called failures.
+
+    **Guarantee**: with probability at least 1 - delta over the draw, all four hold for the judged episodes.
+    **Assumes**: as `audit_upper`.
+
+    Examples
+    --------
+    >>> misses, alarms = judge_errors(Audited(Judged(800, 200), Judged(37, 13), Judged(1, 12)), 0.05)
+    >>> [round(each, 3) for each in (*misses, *alarms)]
+    [0.005, 0.506, 0.001, 0.104]
+    """
+    parts = [Audited(*(Judged(each[which], 0) for each in audited)) for which in (0, 1)]
+    (fail0, fail1), (pass0, pass1) = (
+        [_Curve(each, delta / 4).largest(delta / 4) for each in side]
+        for side in (parts, [each.mirrored() for each in parts])
+    )
+    n0, n1 = audited.judged
+    misses = (n0 - pass0) / max(n0 - pass0 + fail1, 1), fail0 / max(fail0 + n1 - pass1, 1)
+    alarms = (n1 - fail1) / max(n1 - fail1 + pass0, 1), pass1 / max(pass1 + n0 - fail0, 1)
+    return misses, alarms
+
+
+def bounded_upper(given: Sequence[Array], delta: float, *, policy: bool = False) -> float:
+    """Return an upper limit on the mean of costs in [0, 1], from a draw that is not split by the judge.
+
+    Given are all costs of the judge, labels, and (label - judge + 1)/2 of what is labeled, each as two rows:
+    values, and how many there are. Bets are on the last and, for a quarter of delta, on labels alone, in case
+    the judge is useless; the lower limit holds. A capital is a product over labels, whose mean without
+    replacement is at most that with it (Maclaurin).
+
+    **Guarantee** and **Assumes**: as `audit_upper`, for the mean over all judged episodes or expected cost.
+
+    Examples
+    --------
+    >>> judge, labels = np.tile([0.1, 0.5], 500), np.tile([0.1, 0.6], 20)
+    >>> given = [np.stack([x, np.ones_like(x)]) for x in (judge, labels, (labels - judge[:40] + 1) / 2)]
+    >>> round(bounded_upper(given, 0.025), 3), round(bounded_upper(given, 0.025, policy=True), 3)
+    (0.453, 0.475)
+    """
+    judge, labels, differences = given
+    mean, left = float(judge[0] @ judge[1] / judge[1].sum()), 1 - _ALONE
+    if policy:
+        mean, left = float(betting_upper(judge[0], _OF_JUDGE * delta, judge[1])), left - _OF_JUDGE
+    beyond = 2 * float(tuned_upper(differences[0], left * delta, differences[1])) - 1
+    return min(mean + beyond, float(tuned_upper(labels[0], _ALONE * delta, labels[1])), 1.0)
+
+
+@lru_cache(maxsize=64)
+def _shape(fraction: float, delta: float) -> tuple[Array, Array]:
+    """Return the function v for a share of labeled episodes: a step function, which starts at `edges`.
+
+    In normal scores, a of the number of failures and b of the p-value, it keeps s a + b >= -c √(1 + s²) for
+    the ratios s of the two errors if a judge leaves a share of the variance.
+    """
+    scores = np.append(-np.inf, np.arange(-8, 8, 0.01))
+    edges = special.ndtr(scores)
+    lengths = np.diff(edges, append=1.0)
+    slopes = np.sqrt([[fraction / (left * (1 - fraction) + 1e-9)] for left in _LEFT])
+
+    def heights(c: float) -> Array:
+        found = special.ndtr((-c * np.hypot(1, slopes) - slopes * scores).max(axis=0))
+        return np.where(edges < _CAP * delta, 1.0, np.maximum(found, _CAP * delta))
+
+    low, high = 0.0, 40.0
+    for _ in range(60):
+        c = (low + high) / 2
+        low, high = (low, c) if heights(c) @ lengths <= delta else (c, high)
+    return edges, np.where(heights(high) < 1, heights(high), 2.0)  # that no p-value reaches
+
+
+class _Curve:
+    """The p-values of all numbers of failures; what they are is said at the top of this file."""
+
+    def __init__(self, audited: Audited, delta: float) -> None:
+        self.audited, self.least = audited, sum(audited.failures)
+        self.most = sum(audited.judged) - sum(audited.drawn) + self.least
+        axes, mean, variance = np.ix_(*(np.arange(n + 1) for n in audited.drawn)), np.zeros(1), np.zeros(1)
+        for size, n, x in zip(audited.judged, audited.drawn, axes, strict=True):
+            share, weight = (x + 0.5) / (n + 1), size / sum(audited.judged)
+            mean = mean + weight * share
+            variance = variance + weight**2 * share * (1 - share) / (n + 2) * (1 - n / max(size, 1))
+        like = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1e-9)
+        rough = special.betaincinv(mean * like, (1 - mean) * like, 1 - delta)
+        rough = np.maximum.accumulate(np.maximum.accumulate(rough, axis=0), axis=1)
+        self.ends = (rough <= rough[audited.failures] + 1e-12).sum(axis=0)
+        """For each X1, how many X0 there are with an outcome that is no higher than the observed one."""
+
+    def largest(self, level: float) -> int:
+        """Return the largest number whose p-value exceeds a level."""
+        possible = range(self.least + 1, self.most + 1)
+        return self.least + bisect_left(
+            possible, True, key=lambda k: self.p_values(np.array([k]))[0] <= level
+        )
+
+    def p_values(self, numbers: NDArray[np.int64]) -> Array:
+        """Return the p-value of each number of failures among all judged episodes, rounded up."""
+        (all0, all1), (n0, n1), (x0, x1) = self.audited
+        step = -(-(all1 - n1 + 1) // _SPLITS)
+        first, found = np.arange(x1, all1 - n1 + x1 + 1, step), []
+        upto, chances = np.minimum(first + step - 1, all1 - n1 + x1), _hypergeometric(all1, first, n1)
+        for number in numbers:
+            others = number - upto  # the fewest in the cell, with the most likely low outcomes
+            possible = (number - first >= x0) & (others <= all0 - n0 + x0)
+            below = np.cumsum(_hypergeometric(all0, np.maximum(others[possible], x0), n0), axis=1)
+            below = np.concatenate([np.zeros((len(below), 1)), below], axis=1)
+            found.append((chances[possible] * below[:, self.ends]).sum(axis=1).max())
+        return np.asarray(found) * (1 + _ROUNDING)
+
+
+def _hypergeometric(size: int, failures: NDArray[np.int64], n: int) -> Array:
+    """Return the chances of 0 to n failures among n of `size` episodes, a row for each number of them."""
+    x, k = np.arange(n + 1), failures[:, None]
+
+    def log_choose(of: Any, some: Any) -> Any:
+        logs = special.gammaln(of + 1) - special.gammaln(some + 1) - special.gammaln(abs(of - some) + 1)
+        return np.where(of >= some, logs, -np.inf)
+
+    return np.asarray(np.exp(log_choose(k, x) + log_choose(size - k, n - x) - log_choose(size, n)))

@@ -1,0 +1,102 @@
+"""boundwatch audit: which judged episodes people should label; and how certify reads their labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import typer
+
+from boundwatch._support import files
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.cli.options import refuse
+from boundwatch.cli.reading import Reading
+from boundwatch.cli.root import command
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import KINDS, Measure
+from boundwatch.evaluation.audit import Audit
+from boundwatch.reporting.wording import count
+
+_MORE = 20  # labels whose worth is told
+
+
+@command(
+    example="boundwatch audit judged.csv --judge vlm -n 50 --show video -o to_label.csv\n"
+    "boundwatch certify judged.csv --judge vlm --labels to_label.csv -o certificate.json"
+)
+def audit(
+    costs: str,
+    *,
+    judge: str,
+    n: int = 50,
+    show: str | None = None,
+    seed: int | None = None,
+    reading: Reading,
+    output: Path,
+    force: bool = False,
+) -> None:
+    """Draw which episodes people should label, of many that a machine judged.
+
+    They are drawn at random, split by what the judge said, and listed in the order to label, without the
+    judge's opinion. Write yes (succeeded) or no into the column label; further labelers add columns label2,
+    label3. The first line says the draw: keep it. Then `boundwatch certify --judge --labels` tells what the
+    labels prove. Labels of other episodes are no evidence, and neither are labels with gaps.
+
+    Options
+    -------
+    judge COL: Column that says whether the judge took the episode for a success.
+    n N: How many episodes to label. [default: 50]
+    show COL: Column to carry along, such as a link to the video.
+    seed SEED: Which draw it is; choose it before you look. [default: a random one]
+    output FILE: Where to write them, as CSV.
+    """
+    files.protect(output, [costs], force=force)
+    judged = read_judged(costs, judge, reading, pair_by=show or ())
+    drawn = Audit(judged, seed=secrets.randbelow(1 << 32) if seed is None else seed)
+    drawn.draw(n)
+    shown = {} if show is None else {show: judged.keys["pair"]}
+    files.write_text(output, drawn.sheet(judged.numbers, shown))
+    print(f"Wrote {output}: {count(n, 'episode')} of {len(judged.costs)} to label, seed {drawn.seed}")
+
+
+def read_judged(path: str, judge: str, reading: Reading, **others: Any) -> Episodes:
+    """Read what the judge said."""
+    refuse({kind: getattr(reading, kind) for kind in KINDS}, "does not go with --judge; leave it out")
+    return dataclasses.replace(reading, success=[judge]).read(path, **others)
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """Who judged and who labeled, of a certificate that rests on an audit.
+
+    Options
+    -------
+    judge COL: Column of successes as a machine judged them; needs --labels.
+    labels FILE: What people said of the episodes that `boundwatch audit` drew.
+    """
+
+    panel: ClassVar[str] = "The file"
+    judge: str | None = None
+    labels: Path | None = None
+
+    def certify(
+        self, path: str, reading: Reading, settings: dict[str, Any]
+    ) -> tuple[Certificate, Episodes, list[str]]:
+        """Return the certificate of labels, what was judged, and what to say about both."""
+        if self.judge is None or self.labels is None:
+            raise typer.BadParameter("--judge and --labels go together: what a machine said, and people")
+        judged = read_judged(path, self.judge, reading)
+        text = files.read_bytes(self.labels).decode("utf-8-sig", errors="replace")
+        drawn, labels = Audit.from_sheet(judged, text, str(self.labels))
+        certificate = drawn.certificate(labels, **settings, measure=Measure("success"))
+        said = drawn.finding(labels, certificate.delta).sentences()
+        if (n := certificate.n or 0) + _MORE <= len(judged.costs):
+            narrower = drawn.width_with(labels, n + _MORE, certificate.delta)
+            now, then = (f"{100 * width:.0f}" for width in (certificate.upper - certificate.lower, narrower))
+            said.append(
+                f"You have {n} labels; {_MORE} more would narrow it from {now} to about {then} points."
+            )
+        return certificate, judged, said

@@ -1,0 +1,289 @@
+"""Auditing a machine that judges episodes: which of them people label, and what follows from their labels."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from boundwatch._support.describing import one_line
+from boundwatch._support.validation import check_costs, check_level
+from boundwatch.bounds.audit import Audited, Judged, judge_errors
+from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.limits import audit_limits
+from boundwatch.certificates.record import AuditRecord, CostRecord, costs_digest
+from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import Measure
+from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
+from boundwatch.reporting.wording import count, percent, percents
+
+Labels = Mapping[int, Any]
+"""What people said of episodes, by their places: a cost, or one for each labeler."""
+_POWER = 0.75  # between n ~ N (best for a useless judge) and n ~ √N (best for one without errors)
+_BLOCK = 10  # episodes whose order is shuffled, so that it does not tell what the judge said
+_HEAD = re.compile(r"boundwatch audit: (\d+) of \d+ episodes, seed (\d+), judged ([0-9a-f]{64})")
+
+
+def allocation(judged: Judged, n: int) -> Judged:
+    """Return how many of n labels go to each, in proportion to N ** 0.75: fixed before any label.
+
+    Examples
+    --------
+    >>> allocation(Judged(800, 200), 50)
+    Judged(passed=37, failed=13)
+    """
+    if not min(judged) or n < 2:
+        return Judged(n, 0) if judged.passed >= judged.failed else Judged(0, n)
+    shares = np.array(judged, dtype=np.float64) ** _POWER
+    failed = min(max(round(n * float(shares[1] / shares.sum())), 1, n - judged.passed), judged.failed, n - 1)
+    return Judged(n - failed, failed)
+
+
+@dataclass(frozen=True)
+class AuditFinding:
+    """What labels say about all judged episodes, and about the judge.
+
+    **Guarantee**: with probability at least 1 - `delta` over the draw, `lower` <= mean cost of all judged
+    episodes <= `upper`; with as much, the limits hold on `misses` (the share of failures that the judge calls
+    successes) and `false_alarms` (of successes that it calls failures); None unless costs are binary.
+    Further: how many `others` are no evidence, not having been drawn; on how many people `disagreed`.
+    """
+
+    judged: int
+    labels: int
+    judge_says: float
+    estimate: float
+    lower: float
+    upper: float
+    misses: tuple[float, float] | None
+    false_alarms: tuple[float, float] | None
+    disagreed: int
+    others: int
+    delta: float
+
+    def __str__(self) -> str:
+        limits = f"between {self.lower:.4g} and {self.upper:.4g}"
+        return f"{self.labels} labels: the mean cost of {self.judged} judged episodes is {limits}"
+
+    def sentences(self) -> list[str]:
+        """Say it to people."""
+        share, says = percents(self.lower, self.upper), percent(self.judge_says)
+        said = [f"Of all {self.judged} judged episodes {share} failed; the judge says {says}."]
+        if self.misses is not None and self.false_alarms is not None:
+            missed, called = percents(*self.misses), percents(*self.false_alarms)
+            said.append(f"It misses {missed} of the failures, and calls {called} of the successes failures.")
+        if self.disagreed:
+            said.append(f"Labelers disagree on {count(self.disagreed, 'episode')}; the majority counts.")
+        if self.others:
+            said.append(f"{count(self.others, 'label')} of episodes that were not drawn: no evidence.")
+        return said
+
+
+class Audit:
+    """A machine judged episodes; this draws which of them people label, and turns labels into limits.
+
+    The order of the draw follows from the judge's costs and the seed alone: anybody can draw it again, who
+    labels more goes on in the same order, and who changes what the judge said has another draw.
+
+    Parameters
+    ----------
+    judged
+        What the judge said of every episode, as a cost: 1 is a failure. Also `Episodes`.
+    seed
+        A number chosen after the judge had judged; it decides which episodes are drawn.
+
+    Examples
+    --------
+    >>> audit = Audit([0, 0, 1, 0, 0, 1, 0, 0], seed=7)
+    >>> audit.draw(4)
+    [4, 1, 0, 5]
+    >>> certificate = audit.certificate({4: 0, 1: 0, 0: 0, 5: 1}, delta=0.05)
+    >>> round(certificate.mean_cost, 3), certificate.source
+    (0.25, 'audit')
+    """
+
+    def __init__(self, judged: ArrayLike | Episodes, *, seed: int) -> None:
+        if isinstance(judged, Episodes):
+            for role in ("strata", "cluster"):
+                if getattr(judged.design, role) is not None:
+                    problem = "does not go with an audit, whose draw is split by what the judge said"
+                    raise InvalidSetting(problem, name=role, remedy="audit the episodes of each task alone")
+        self.judged: NDArray[np.float64] = check_costs(np.asarray(judged, dtype=np.float64), name="judged")
+        self.seed, self.binary = seed, bool(np.isin(self.judged, (0, 1)).all())
+        self.digest = costs_digest(self.judged)
+        self.drawn: list[int] = []
+
+    def __repr__(self) -> str:
+        facts = {"judged": self.judged.size, "seed": self.seed, "drawn": len(self.drawn)}
+        return one_line(self, facts | {"digest": self.digest[:12]})
+
+    def __str__(self) -> str:
+        return f"audit of {self.judged.size} judged episodes, {len(self.drawn)} of them drawn"
+
+    def draw(self, n: int) -> list[int]:
+        """Return the places of the first n episodes to label, in the order to label them."""
+        if not 1 <= n <= self.judged.size:
+            remedy = f"give a number from 1 to {self.judged.size}"
+            raise InvalidSetting("is not a number of judged episodes", name="n", value=n, remedy=remedy)
+        queues, sizes = self._queues, Judged(*map(len, self._queues))
+        places, before = list[int](), Judged(0, 0)
+        for until in range(_BLOCK, n + _BLOCK, _BLOCK):
+            now = allocation(sizes, min(until, self.judged.size))
+            block = [place for queue, a, b in zip(queues, before, now, strict=True) for place in queue[a:b]]
+            places += sorted(block, key=lambda place: self._hash("order", place))
+            before = now
+        self.drawn = places[:n]
+        return list(self.drawn)
+
+    @cached_property
+    def _queues(self) -> list[list[int]]:
+        """The places of judged successes and of judged failures, each in a random order."""
+        failed = self.judged > 0 if self.binary else np.zeros(self.judged.size, dtype=bool)
+        each = (np.flatnonzero(~failed).tolist(), np.flatnonzero(failed).tolist())
+        return [sorted(places, key=lambda place: self._hash("draw", place)) for places in each]
+
+    def _hash(self, what: str, place: int) -> bytes:
+        return hashlib.sha256(f"{self.digest} {self.seed} {what} {place}".encode()).digest()
+
+    def record(self, labels: Labels) -> AuditRecord:
+        """Return what a certificate keeps of the judge and the labels; refuse a draw with gaps."""
+        places = self._evidence(labels)
+        costs = np.array([_decided(labels[place], binary=self.binary) for place in places])
+        costs, judge = check_costs(costs, binary=self.binary, name="labels"), self.judged[places]
+        if not self.binary:
+            of = CostRecord.of
+            return AuditRecord(costs=(of(self.judged), of(costs), of((costs - judge + 1) / 2)))
+        counts = [
+            Judged(int((of == 0).sum()), int((of == 1).sum()))
+            for of in (self.judged, judge, judge[costs == 1])
+        ]
+        return AuditRecord(Audited(*counts))
+
+    def _evidence(self, labels: Labels) -> list[int]:
+        """Return the places of drawn episodes with labels, which must be the first of the draw."""
+        if not self.drawn:
+            raise InvalidSetting("nothing was drawn", remedy="draw, and label what was drawn")
+        known = [place in labels for place in self.drawn]
+        if not any(known):
+            raise InvalidSetting("no drawn episode has a label", remedy="label them in their order")
+        first = known.index(False) if False in known else len(known)
+        if any(known[first:]):
+            problem = "was drawn and has no label, but later ones have: who skips episodes chooses them"
+            raise InvalidSetting(problem, name="place", value=self.drawn[first], remedy="label it, too")
+        return self.drawn[:first]
+
+    def certificate(self, labels: Labels, delta: float = 0.05, **origin: Any) -> Certificate:
+        """Return a certificate of the policy's expected cost.
+
+        Parameters
+        ----------
+        labels
+            The costs that people gave, by places of the draw: 1 is a failure. All drawn episodes, or the
+            first of them in their order, if their number did not depend on the labels. Of several labels the
+            majority counts (of costs that are not binary, the mean), and the first one if there is none.
+        delta
+            Probability with which either limit may fail.
+        **origin
+            `delta_upper`, `delta_lower`, `policy`, `measure`: as in `Certificate.from_held_out`.
+        """
+        return Certificate.from_audit(
+            self.record(labels), delta, judged=self.judged, seed=self.seed, **origin
+        )
+
+    def finding(self, labels: Labels, delta: float = 0.05) -> AuditFinding:
+        """Return what labels say about all judged episodes, and about the judge; see `certificate`."""
+        record, half = self.record(labels), check_level(delta, "delta") / 2
+        lower, upper = audit_limits(record, half, half, policy=False)
+        misses, alarms = (None, None) if record.counts is None else judge_errors(record.counts, delta)
+        return AuditFinding(
+            judged=self.judged.size,
+            labels=record.n,
+            judge_says=float(self.judged.mean()),
+            estimate=record.mean,
+            lower=lower,
+            upper=upper,
+            misses=misses,
+            false_alarms=alarms,
+            disagreed=sum(np.unique(each).size > 1 for each in labels.values()),
+            others=len(labels.keys() - set(self.drawn)),
+            delta=delta,
+        )
+
+    def width_with(self, labels: Labels, n: int, delta: float = 0.05) -> float:
+        """Return how wide the certificate would be with n labels, if further ones are like these."""
+        counts, half = self.record(labels).counts, check_level(delta, "delta") / 2
+        if counts is None:
+            raise InvalidSetting("costs are not binary", remedy="plan with failures and successes")
+        drawn = allocation(counts.judged, min(n, self.judged.size))
+        each = zip(counts.failures, counts.drawn, drawn, strict=True)
+        like = AuditRecord(
+            counts._replace(drawn=drawn, failures=Judged(*(round(x * m / max(k, 1)) for x, k, m in each)))
+        )
+        lower, upper = audit_limits(like, half, half, policy=True)
+        return upper - lower
+
+    def sheet(self, rows: Sequence[int], shown: Mapping[str, Sequence[str]]) -> str:
+        """Return the drawn episodes as CSV to fill in, blind to the judge; its first line says the draw.
+
+        `rows` has what identifies each judged episode, a number; `shown` are columns to carry along.
+        """
+        text = io.StringIO(newline="")
+        of = f"{len(self.drawn)} of {self.judged.size} episodes"
+        text.write(f"# boundwatch audit: {of}, seed {self.seed}, judged {self.digest}\n")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["row", *shown, "label"])
+        writer.writerows([rows[place], *(each[place] for each in shown.values()), ""] for place in self.drawn)
+        return text.getvalue()
+
+    @classmethod
+    def from_sheet(cls, judged: Episodes, text: str, source: str) -> tuple[Audit, dict[int, Any]]:
+        """Return the audit that a sheet says, drawn again, and its labels; see `sheet`.
+
+        Columns whose names begin with label hold successes (yes or no), one column per labeler.
+        """
+        if (head := _HEAD.search(text)) is None:
+            remedy = "give the file that boundwatch audit wrote, with its first line"
+            raise InvalidSetting("does not say which episodes were drawn", where=Place(source), remedy=remedy)
+        audit = cls(judged, seed=int(head[2]))
+        if audit.digest != head[3]:
+            problem, remedy = "was drawn for other opinions of the judge", "judge as before, or draw anew"
+            raise ProvenanceMismatch(problem, where=Place(source), remedy=remedy)
+        audit.draw(int(head[1]))
+        return audit, _labels(text, source, {row: place for place, row in enumerate(judged.numbers)})
+
+
+def _labels(text: str, source: str, places: Mapping[int, int]) -> dict[int, Any]:
+    """Return the labels of a sheet by the places of their rows; those without one are left out."""
+    lines = [
+        line for line in text.splitlines() if line.strip() and not line.lstrip('"\ufeff').startswith("#")
+    ]
+    table = list(csv.DictReader(lines, delimiter=max(",;\t", key=lines[0].count) if lines else ","))
+    columns = [name for name in (table[0] if table else ()) if name and name.startswith("label")]
+    if not columns or "row" not in table[0]:
+        remedy = "keep the columns that boundwatch audit wrote"
+        raise InvalidSetting("has no columns row and label", where=Place(source), remedy=remedy)
+    measure, found = Measure("success", column="label"), dict[int, Any]()
+    for line in table:
+        row, cells = (line["row"] or "").strip(), [(line[name] or "").strip() for name in columns]
+        place = places.get(int(row)) if row.isdigit() else None
+        if place is None:
+            where, remedy = Place(source, column="row"), "keep the column row as it was written"
+            raise InvalidSetting("is no row that was judged", where=where, value=row, remedy=remedy)
+        if any(cells):
+            found[place] = measure.costs([cell for cell in cells if cell]).tolist()
+    return found
+
+
+def _decided(label: Any, *, binary: bool) -> float:
+    """Return the cost that one or several labels mean: that of the majority, or of the first one."""
+    each = np.atleast_1d(np.asarray(label, dtype=np.float64))
+    halves = binary and (2 * each.mean() == 1 or not np.isin(each, (0, 1)).all())
+    return float(each[0] if halves else round(each.mean()) if binary else each.mean())

@@ -1,0 +1,91 @@
+"""boundwatch audit, and certify with a judge and labels."""
+
+import json
+
+import numpy as np
+import pytest
+
+RNG = np.random.default_rng(2)
+TRUTH = RNG.random(300) < 0.2
+JUDGED = np.where(RNG.random(300) < 0.95, TRUTH, ~TRUTH)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    lines = [f"{i},clips/{i}.mp4,{'no' if failed else 'yes'}\n" for i, failed in enumerate(JUDGED)]
+    (tmp_path / "judged.csv").write_text("episode,video,vlm\n" + "".join(lines))
+    return tmp_path
+
+
+def fill(folder, change=lambda lines: lines):
+    """Label what was drawn as it really was."""
+    head, names, *rows = (folder / "to_label.csv").read_text().splitlines()
+    done = [f"{row}{'no' if TRUTH[int(row.split('/')[1].split('.')[0])] else 'yes'}" for row in rows]
+    (folder / "labeled.csv").write_text("\n".join(change([head, names, *done])) + "\n")
+
+
+AUDIT = ("audit", "judged.csv", "--judge", "vlm", "-n", "40", "--seed", "7", "-o", "to_label.csv")
+CERTIFY = ("certify", "judged.csv", "--judge", "vlm", "--labels", "labeled.csv", "-o", "c.json")
+
+
+def test_people_label_what_was_drawn_and_certify_says_what_it_proves(run, folder):
+    assert "40 episodes of 300" in run(*AUDIT, "--show", "video").out
+    head, names, first, *_ = (folder / "to_label.csv").read_text().splitlines()
+    assert head.startswith("# boundwatch audit: 40 of 300 episodes, seed 7, judged ")
+    assert names == "row,video,label"
+    assert "yes" not in first
+    fill(folder)
+    said = run(*CERTIFY).out
+    assert "It fails in" in said
+    assert "of the failures, and calls" in said
+    assert "You have 40 labels; 20 more would narrow it from" in said
+    kept = json.loads((folder / "c.json").read_text())
+    assert (kept["source"], kept["n"], kept["delta"]) == ("audit", 40, 0.05)
+    assert kept["measure"]["column"] is None  # not the judge's: new trials are not measured by it
+    assert run("verify", "c.json").code == 0
+
+
+def test_a_second_labeler_semicolons_and_an_early_end_are_read(run, folder):
+    run(*AUDIT, "--show", "video")
+    fill(
+        folder,
+        lambda lines: [
+            lines[0],
+            lines[1].replace(",", ";") + ";label2",
+            *(line.replace(",", ";") + ";yes" for line in lines[2:32]),
+            *(line.rpartition(",")[0].replace(",", ";") + ";;" for line in lines[32:]),
+        ],
+    )
+    said = run(*CERTIFY).out
+    assert "30 labels of judged episodes" in said
+    assert "Labelers disagree on" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda lines: lines[1:], "does not say which episodes were drawn"),
+        (lambda lines: [lines[0].replace("seed 7", "seed 8"), *lines[1:]], "label"),
+        (lambda lines: [*lines[:5], *lines[6:]], "who skips episodes chooses them"),
+        (
+            lambda lines: [lines[0], lines[1].replace("label", "human"), *lines[2:]],
+            "has no columns row and label",
+        ),
+        (lambda lines: [*lines[:2], "9999,x,yes", *lines[3:]], "is no row that was judged"),
+        (lambda lines: [lines[0][:-3] + "abc", *lines[1:]], "other opinions of the judge"),
+    ],
+)
+def test_labels_of_another_draw_are_refused(run, folder, change, why):
+    run(*AUDIT, "--show", "video")
+    fill(folder, change)
+    result = run(*CERTIFY)
+    assert result.code == 1
+    assert why in result.err
+
+
+@pytest.mark.usefixtures("folder")
+def test_wrong_usage(run):
+    assert "go together" in run("certify", "judged.csv", "--judge", "vlm", "-o", "c.json").err
+    assert "--cost does not go with --judge" in run(*AUDIT, "--cost", "x").err
+    run(*AUDIT)
+    assert "does not go with --judge" in run(*CERTIFY, "--at-most", "3").err

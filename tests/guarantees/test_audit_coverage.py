@@ -1,0 +1,172 @@
+"""Audits of a judge: coverage by enumeration over all splits, draws and numbers of failures; broken twins."""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom, hypergeom
+
+from boundwatch import bounds
+from boundwatch.bounds.audit import Audited, Judged, audit_lower, audit_upper, bounded_upper, judge_errors
+from boundwatch.evaluation.audit import allocation
+from rates import assert_rate_at_most, min_trials
+
+DELTA = 0.1
+SHAPES = [((12, 8), (5, 4)), ((18, 4), (7, 2)), ((6, 14), (3, 6)), ((20, 0), (8, 0)), ((10, 10), (10, 1))]
+
+
+@cache
+def limits(judged, drawn, delta, policy=False):
+    """Lower and upper limits for every outcome, in the places of their failures."""
+    found = np.empty((2, drawn[0] + 1, drawn[1] + 1))
+    for x in product(*(range(n + 1) for n in drawn)):
+        audited = Audited(Judged(*judged), Judged(*drawn), Judged(*x))
+        found[(slice(None), *x)] = [
+            limit(audited, delta, policy=policy) for limit in (audit_lower, audit_upper)
+        ]
+    return found
+
+
+def chances(judged, drawn, failures):
+    """The probability of every outcome of a draw."""
+    each = [
+        hypergeom.pmf(np.arange(n + 1), size, k, n) if size else np.ones(1)
+        for size, n, k in zip(judged, drawn, failures, strict=True)
+    ]
+    return np.multiply.outer(*each)
+
+
+def misses(judged, drawn, found):
+    """The largest probability, over all numbers of failures, with which each limit is on the wrong side."""
+    most = np.zeros(2)
+    for failures in product(*(range(size + 1) for size in judged)):
+        share, weights = sum(failures) / sum(judged), chances(judged, drawn, failures)
+        wrong = [(weights * (found[0] > share)).sum(), (weights * (found[1] < share)).sum()]
+        most = np.maximum(most, wrong)
+    return most
+
+
+@pytest.mark.parametrize(("judged", "drawn"), SHAPES)
+@pytest.mark.parametrize("delta", [0.025, DELTA, 0.4])
+def test_limits_on_all_judged_episodes_miss_at_most_delta(judged, drawn, delta):
+    """Whatever the judge is: every split into its hits and errors is among those enumerated."""
+    assert misses(judged, drawn, limits(judged, drawn, delta)).max() <= delta
+
+
+def test_limits_spend_most_of_their_delta():
+    assert misses(*SHAPES[0], limits(*SHAPES[0], DELTA)).min() > 0.6 * DELTA
+
+
+def test_a_draw_with_replacement_that_is_corrected_as_without_fails_this_test():
+    judged, drawn = (12, 8), (9, 6)
+    found, worst = limits(judged, drawn, DELTA), 0.0
+    for failures in product(range(13), range(9)):
+        shares = [k / size for k, size in zip(failures, judged, strict=True)]
+        weights = np.multiply.outer(
+            *(binom.pmf(np.arange(n + 1), n, p) for n, p in zip(drawn, shares, strict=True))
+        )
+        worst = max(worst, (weights * (found[1] < sum(failures) / 20)).sum())
+    assert worst > 1.3 * DELTA
+
+
+def test_labels_that_people_choose_fail_this_test():
+    """Who labels the episodes that look bad, one in two failures and one in four successes, sees too many."""
+    judged, drawn, failures = (20, 10), (8, 4), (6, 6)
+    found, wrong = limits(judged, drawn, DELTA), 0.0
+    each = []
+    for size, n, k in zip(judged, drawn, failures, strict=True):
+        odds = np.array([hypergeom.pmf(x, size, k, n) * 2.0**x for x in range(n + 1)])
+        each.append(odds / odds.sum())
+    wrong = (np.multiply.outer(*each) * (found[0] > 12 / 30)).sum()
+    assert wrong > 1.2 * DELTA
+
+
+def test_the_judges_mean_taken_as_the_truth_fails_this_test():
+    """An interval around what a judge says that misses one failure in five is wrong almost always."""
+    rng = np.random.default_rng(5)
+    calls = rng.binomial(rng.binomial(1000, 0.3, 300), 0.8)  # it never calls a success a failure
+    upper = bounds.clopper_pearson_upper(calls, 1000, DELTA)
+    assert (upper < 0.3).mean() > 0.9
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.8, 0.7), (0.3, 0.3, 0.3), (0.3, 0.1, 0.2), (0.1, 0.9, 0.0)])
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_limits_on_the_policy_miss_at_most_delta(rates, delta):
+    """Good, useless, inverted and biased judges: 12 episodes, their calls, failures and draws, enumerated."""
+    share, failed, passed = rates  # of calls, of failures among them, and of failures among the others
+    n, labels, truth, wrong = 12, 5, share * failed + (1 - share) * passed, np.zeros(2)
+    for calls in range(n + 1):
+        judged = Judged(n - calls, calls)
+        drawn = allocation(judged, labels)
+        weights = binom.pmf(calls, n, share) * np.multiply.outer(
+            binom.pmf(np.arange(drawn[0] + 1), drawn[0], passed),
+            binom.pmf(np.arange(drawn[1] + 1), drawn[1], failed),
+        )
+        found = limits(tuple(judged), tuple(drawn), delta, True)
+        wrong += [(weights * (found[0] > truth)).sum(), (weights * (found[1] < truth)).sum()]
+    assert wrong.max() <= delta
+
+
+def test_the_policys_limits_are_wider_and_those_of_the_episodes_alone_fail_as_theirs():
+    """Twin: who forgets the step to the policy is wrong too often; here all episodes are labeled."""
+    truth, n = 0.3, 10
+    found = limits((n, 0), (n, 0), DELTA)[:, :, 0]
+    weights = binom.pmf(np.arange(n + 1), n, truth)
+    assert (weights * (found[1] < truth)).sum() > DELTA
+    right = limits((n, 0), (n, 0), DELTA, True)[:, :, 0]
+    assert (weights * (right[1] < truth)).sum() <= DELTA
+    assert np.all(right[0] <= found[0])
+    assert np.all(right[1] >= found[1])
+
+
+def test_the_judges_own_errors_are_within_their_limits():
+    judged, drawn = (10, 6), (5, 3)
+    outcomes = list(product(range(6), range(4)))
+    found = {x: judge_errors(Audited(Judged(*judged), Judged(*drawn), Judged(*x)), DELTA) for x in outcomes}
+    for k0, k1 in product(range(11), range(7)):
+        weights = chances(judged, drawn, (k0, k1))
+        miss, alarm = k0 / max(k0 + k1, 1), (6 - k1) / max(16 - k0 - k1, 1)
+        wrong = sum(
+            weights[x]
+            for x in outcomes
+            if not (found[x][0][0] <= miss <= found[x][0][1] and found[x][1][0] <= alarm <= found[x][1][1])
+        )
+        assert wrong <= DELTA
+
+
+def bounded_misses(judge, truth, n, trials, delta):
+    """How often the upper limit is below the mean, with labels drawn without replacement."""
+    rng, low = np.random.default_rng(11), 0
+    of_judge = np.stack([judge, np.ones_like(judge)])
+    for _ in range(trials):
+        rows = rng.choice(judge.size, n, replace=False)
+        given = [truth[rows], (truth[rows] - judge[rows] + 1) / 2]
+        low += bounded_upper([of_judge, *(np.stack([x, np.ones(n)]) for x in given)], delta) < truth.mean()
+    return low
+
+
+@pytest.mark.parametrize("kind", ["good", "useless", "inverted"])
+def test_limits_for_bounded_costs_hold(kind):
+    delta, trials = 0.2, 500
+    assert trials >= min_trials(limit=delta, broken=0.4)
+    rng = np.random.default_rng(3)
+    truth = rng.beta(0.4, 1.2, 40)
+    judge = {"good": np.clip(truth + rng.normal(0, 0.05, 40), 0, 1), "useless": rng.random(40)}
+    assert_rate_at_most(bounded_misses(judge.get(kind, 1 - truth), truth, 15, trials, delta), trials, delta)
+
+
+def test_a_good_judge_saves_labels_and_a_useless_one_costs_few():
+    """With 1,000 judged at 20 % failures: 55 labels and a 90/95 % judge do what 100 do alone."""
+    alone = Audited(Judged(1000, 0), Judged(100, 0), Judged(20, 0))
+    good = Audited(Judged(780, 220), Judged(40, 15), Judged(1, 12))
+    useless = Audited(Judged(800, 200), Judged(78, 27), Judged(16, 5))
+    width = [audit_upper(each, 0.025) - audit_lower(each, 0.025) for each in (alone, good, useless)]
+    assert width[1] < width[0]
+    assert width[2] < 1.01 * width[0]
+
+
+def test_many_judged_episodes_only_widen_limits_by_cells():
+    few = Audited(Judged(800, 200), Judged(30, 12), Judged(1, 10))
+    many = Audited(Judged(800_000, 200_000), Judged(30, 12), Judged(1, 10))
+    assert audit_upper(few, 0.025) < audit_upper(many, 0.025) < audit_upper(few, 0.025) + 0.02
