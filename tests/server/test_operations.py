@@ -300,9 +300,14 @@ def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     server.stop(signal.SIGTERM)
     server.start()
     page = server.ask("GET", "/streams/arm-1")[1]
+    status, answer = server.ask("GET", "/api/v1/streams/arm-1")
     assert "30 of 30 failed; certified: fails in " in page
     assert "expected cost" not in page
     assert "It alarms at an exact line of failures, usually before evidence 2" in page
+    line = re.search(r'aria-label="30 failures in 30 trials; the alarm is at (\d+)\."', page)
+    assert line is not None, "failures are drawn against the line at which they alarm"
+    assert 5 <= int(line[1]) <= 25
+    assert page.count(f">declared at {answer['first_alarm']}<") == 2  # there, and beside the evidence
     assert "<strong>1</strong> stream</a>" in server.ask("GET", "/")[1]
     status, answer = server.ask("GET", "/api/v1/streams/arm-1")
     assert (answer["n"], answer["verdict"]) == (30, "adverse")

@@ -114,6 +114,7 @@ def stream_page(
     if finding is not None:
         now = live_detectors.evidence(finding)
     is_test = row["detector"] == "sequential-test"
+    counted = finding is not None and row["threshold"] is None and episodes and not certificate.strata
     return render(
         request,
         "stream.html",
@@ -122,6 +123,9 @@ def stream_page(
         finding=finding,
         costs=showing.draw_costs(certificate, episodes) if episodes else None,
         now=now,
+        failures=showing.draw_failures(row, certificate, finding.false_positive_rate, episodes)
+        if counted and finding is not None
+        else None,
         evidence=showing.draw_evidence(row, now[0]),
         powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"]) if is_test else [],
         latest=episodes[::-1][:20],

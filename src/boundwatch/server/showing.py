@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup
 from sqlalchemy import RowMapping
 
+from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import Verdict
+from boundwatch.detectors.joint import counts_of
 from boundwatch.reporting import wording
 from boundwatch.reporting.svg import Frame, circle, path, polyline, svg, text
 from boundwatch.server.live_detectors import POINTS
@@ -88,7 +90,44 @@ def draw_evidence(row: Mapping[str, Any], now: float) -> Markup:
         share = (mark - bottom) / span
         parts.append(_FRAME.level("limit", share))
         parts.append(text(_FRAME.end, _FRAME.y(share) - 5, f"alarm at {threshold:.3g}", "end"))
+    if (alarm := row["first_alarm"]) is not None:
+        parts += _alarm(alarm, _FRAME.x(alarm / n))
     return Markup(_FRAME.draw(f"{said}.", parts))  # noqa: S704 - as above
+
+
+def draw_failures(
+    row: Mapping[str, Any], certificate: Certificate, level: float, episodes: Sequence[RowMapping]
+) -> Markup:
+    """Draw the failures so far, over the latest episodes, and the line at which they alarm."""
+    first, last, before = episodes[0]["number"] - 1, row["n"], row["total"]
+    for episode in episodes:
+        before -= episode["cost"]
+    failures = enumerate(accumulate((episode["cost"] for episode in episodes), initial=before), first)
+    line = alarm_line(*counts_of(certificate, 0), level).needed(last)[: last + 1].tolist()
+    most = 1.1 * max(row["total"], line[last] if line[last] <= last else 1.0)
+
+    def curve(kind: str, points: Iterable[tuple[int, float]]) -> str:
+        return polyline(
+            kind, ((_FRAME.x((n - first) / (last - first)), _FRAME.y(y / most)) for n, y in points)
+        )
+
+    parts = [
+        _FRAME.axis([(str(y), y / most) for y in range(0, int(most) + 1, math.ceil(most / 5))]),
+        curve("curve", failures),
+        curve("limit", [(n, line[n]) for n in range(first + 1, last + 1) if line[n] <= n]),
+        *_episodes(first + 1, last),
+    ]
+    said = f"{row['total']:.0f} failures in {last} trials; the alarm is at {line[last]}"
+    if (alarm := row["first_alarm"]) is not None and alarm > first:
+        parts += _alarm(alarm, _FRAME.x((alarm - first) / (last - first)))
+    return Markup(_FRAME.draw(f"{said}.", parts))  # noqa: S704 - as above
+
+
+def _alarm(number: int, x: float) -> list[str]:
+    """Return a mark where the verdict was declared."""
+    side = "start" if x < (_FRAME.left + _FRAME.end) / 2 else "end"
+    said = text(x + (5 if side == "start" else -5), _FRAME.top + 10, f"declared at {number}", side)
+    return [path("alarm", "M", x, _FRAME.top, "V", _FRAME.y(0)), said]
 
 
 def _episodes(first: int, last: int) -> list[str]:
