@@ -41,7 +41,10 @@ def test_people_label_what_was_drawn_and_certify_says_what_it_proves(run, folder
     assert "You have 40 labels; 20 more would narrow it from" in said
     kept = json.loads((folder / "c.json").read_text())
     assert (kept["source"], kept["n"], kept["delta"]) == ("audit", 40, 0.05)
-    assert kept["measure"]["column"] is None  # not the judge's: new trials are not measured by it
+    assert kept["measure"]["column"] == "label"  # not the judge's: new trials are not measured by it
+    assert "not measured the way" in run("check", "c.json", "judged.csv", "--success", "vlm").err
+    (folder / "new.csv").write_text("label\n" + "no\nyes\nno\nno\nno\nno\n")
+    assert "ADVERSE" in run("check", "c.json", "new.csv").out
     assert run("verify", "c.json").code == 0
 
 

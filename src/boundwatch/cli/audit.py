@@ -91,7 +91,7 @@ class Labeling:
         judged = read_judged(path, self.judge, reading)
         text = files.read_bytes(self.labels).decode("utf-8-sig", errors="replace")
         drawn, labels = Audit.from_sheet(judged, text, str(self.labels))
-        certificate = drawn.certificate(labels, **settings, measure=Measure("success"))
+        certificate = drawn.certificate(labels, **settings, measure=Measure("success", column="label"))
         said = drawn.finding(labels, certificate.delta).sentences()
         if (n := certificate.n or 0) + _MORE <= len(judged.costs):
             narrower = drawn.width_with(labels, n + _MORE, certificate.delta)
