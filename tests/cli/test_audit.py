@@ -31,7 +31,7 @@ CERTIFY = ("certify", "judged.csv", "--judge", "vlm", "--labels", "labeled.csv",
 def test_people_label_what_was_drawn_and_certify_says_what_it_proves(run, folder):
     assert "40 episodes of 300" in run(*AUDIT, "--show", "video").out
     head, names, first, *_ = (folder / "to_label.csv").read_text().splitlines()
-    assert head.startswith("# boundwatch audit: 40 of 300 episodes, seed 7, judged ")
+    assert head.startswith("# boundwatch audit: 40 of 300 episodes seed 7 judged ")
     assert names == "row,video,label"
     assert "yes" not in first
     fill(folder)
@@ -53,7 +53,7 @@ def test_a_second_labeler_semicolons_and_an_early_end_are_read(run, folder):
     fill(
         folder,
         lambda lines: [
-            lines[0],
+            f"\ufeff{lines[0]};;;",  # as a spreadsheet saves it
             lines[1].replace(",", ";") + ";label2",
             *(line.replace(",", ";") + ";yes" for line in lines[2:32]),
             *(line.rpartition(",")[0].replace(",", ";") + ";;" for line in lines[32:]),
@@ -75,6 +75,7 @@ def test_a_second_labeler_semicolons_and_an_early_end_are_read(run, folder):
             "has no columns row and label",
         ),
         (lambda lines: [*lines[:2], "9999,x,yes", *lines[3:]], "is no row that was judged"),
+        (lambda lines: [*lines, lines[2]], "is labeled in two lines"),
         (lambda lines: [lines[0][:-3] + "abc", *lines[1:]], "other opinions of the judge"),
     ],
 )

@@ -29,7 +29,7 @@ Labels = Mapping[int, Any]
 """What people said of episodes, by their places: a cost, or one for each labeler."""
 _POWER = 0.75  # between n ~ N (best for a useless judge) and n ~ √N (best for one without errors)
 _BLOCK = 10  # episodes whose order is shuffled, so that it does not tell what the judge said
-_HEAD = re.compile(r"boundwatch audit: (\d+) of \d+ episodes, seed (\d+), judged ([0-9a-f]{64})")
+_HEAD = re.compile(r"boundwatch audit: (\d+) of \d+ episodes seed (\d+) judged ([0-9a-f]{64})")
 
 
 def allocation(judged: Judged, n: int) -> Judged:
@@ -237,7 +237,7 @@ class Audit:
         """
         text = io.StringIO(newline="")
         of = f"{len(self.drawn)} of {self.judged.size} episodes"
-        text.write(f"# boundwatch audit: {of}, seed {self.seed}, judged {self.digest}\n")
+        text.write(f"# boundwatch audit: {of} seed {self.seed} judged {self.digest}\n")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["row", *shown, "label"])
         writer.writerows([rows[place], *(each[place] for each in shown.values()), ""] for place in self.drawn)
@@ -274,9 +274,10 @@ def _labels(text: str, source: str, places: Mapping[int, int]) -> dict[int, Any]
     for line in table:
         row, cells = (line["row"] or "").strip(), [(line[name] or "").strip() for name in columns]
         place = places.get(int(row)) if row.isdigit() else None
-        if place is None:
-            where, remedy = Place(source, column="row"), "keep the column row as it was written"
-            raise InvalidSetting("is no row that was judged", where=where, value=row, remedy=remedy)
+        if place is None or place in found:
+            problem = "is no row that was judged" if place is None else "is labeled in two lines"
+            where, remedy = Place(source, column="row"), "keep one line per row, as they were written"
+            raise InvalidSetting(problem, where=where, value=row, remedy=remedy)
         if any(cells):
             found[place] = measure.costs([cell for cell in cells if cell]).tolist()
     return found
