@@ -313,6 +313,7 @@ SHEETS = [
     text("counts_total.csv", "task,successes,trials\nmug,9,10\nbowl,7,10\nTotal,16,20\n", OK_OF_N, refused=InvalidCost, asks=("as_is",)),
     text("counts_subtotal.csv", "task,ok\nmug 1,9/10\nmug 2,8/10\nmug,17/20\nbowl 1,3/10\nbowl 2,4/10\nbowl,7/20\n", {"successes": "ok"}, refused=InvalidCost, asks=("as_is",)),
     text("counts_no_total.csv", "task,ok\na,5/5\nb,5/5\nc,10/10\n", {"successes": "ok", "as_is": True}, costs=[0.0] * 20),
+    text("thousands_counted.csv", 'task,successes,trials\nmug,"2,000","3,000"\n', OK_OF_N, refused=InvalidCost),
     text("counts_mean.csv", "task,successes,trials\nmug,9,10\nbowl,7,10\nmean,8,\n", OK_OF_N, refused=InvalidCost),
     text("pivot.csv", "object,success,count\nmug,1,9\nmug,0,1\nbowl,1,7\nbowl,0,3\n", {"count": "count"}, costs=[0.0] * 9 + [1] + [0] * 7 + [1] * 3),
     text("pivot_words.csv", "object,outcome,count\nmug,placed,9\nmug,dropped,0\nbowl,dropped,3\n", {"success": "outcome", "success_values": "placed", "count": "count"}, costs=[0.0] * 9 + [1] * 3),

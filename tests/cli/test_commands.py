@@ -80,7 +80,7 @@ def test_examples_in_help_run(run, folder):
         "show": [0, 0],
         "check": [0, 3, 3, 0],
         "report": [0, 0],
-        "plan": [0, 0, 0, 0, 0],
+        "plan": [0, 0, 0, 0, 0, 0, 0],
     }
     for command, codes in expected.items():
         bw.Certificate.from_held_out(np.loadtxt(folder / "costs.csv", skiprows=1)).save(

@@ -117,6 +117,12 @@ def test_several_counts_are_several_metrics(run, tables):
     done = run("certify", "stages.csv", *both, "-o", "m.json")
     assert (done.code, "3 of 20" in done.out, "7 of 20" in done.out) == (0, True, True)
     assert run("check", "m.json", "stages.csv", "--allow-own").code == 0
+    (tables / "times.csv").write_text("trial,time,success\n1,0:30,yes\n2,timeout,no\n")
+    options = ("--cost", "time", "--cost-range", "0", "60", "--timeout-as", "60", "--success", "success")
+    assert run("certify", "times.csv", *options, "-o", "n.json").code == 0
+    (tables / "cells.csv").write_text("object,result\nmug,5/10\n")  # trials go with the certificate's column
+    run("certify", "lab.csv", *OF, "-o", "c.json")
+    assert "5 of 10 failed" in run("check", "c.json", "cells.csv", "--successes", "result").out
 
 
 def test_notes_spell_flags_and_come_once(run, tables):

@@ -72,22 +72,23 @@ def compare(
 
     Options
     -------
-    policies A B [C ...]: One file per policy; or one with all, and --policy COL, or a --success or --sheet
-        for each.
+    policies A B [C ...]: One file per policy; or one with all, and --policy COL, or a --success (--cost, ...)
+        or --sheet for each.
     paired: Trial i of every policy shared its seed, scene or task: say so.
     pair_by COL,COL: Trials with the same values here are partners; others are left out.
-    once: All trials are done, as many as planned, and this is the only look: one sharper test, of several
-        tasks overall and on each.
-    alpha P: Error rate, per side; of all for more than two.
+    once: All trials are done, as many as planned, and this is the only look: one sharper test of all, in any
+        order, overall and on each task.
+    alpha P: Error rate: per side for two, of all for more.
     margin M: Also say whether B costs at most M more than A.
     horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
-    finished: One ran before the other began, as many as planned; 0/1 costs.
+    finished: One policy's trials all ran before the other's first, in a number that did not depend on
+        outcomes: all count; 0/1 costs.
     binary: Promise that every cost is 0 or 1 (always the case for successes).
     policy COL: Column that names the policy, if one file holds all.
-    against K/N: Compare one file, once, with K successes in N trials; or a table with K/N per task.
+    against K/N: Compare one file, once, with K/N successes, or a table of them.
     follow: Two policies: wait for the files to grow, until the verdict.
     tasks N: With --follow and --strata: how many tasks there are.
-    table: Two policies, once: print each task's call for a paper or a sheet.
+    table: Two policies, once: each task's call, for a paper or a sheet.
     plot FILE: Draw it, with --once each task; .png, or .svg and .pdf for papers.
     report FILE: Two policies: write an HTML page to be signed.
     exit_code: Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse; of

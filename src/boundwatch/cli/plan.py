@@ -55,7 +55,7 @@ _LIMIT_NOTES = (
     "boundwatch plan --cost 0.1 --new-cost 0.1 --margin 0.2\n"
     "boundwatch plan --compare 0.1 0.25 --paired --correlation 0.2\n"
     "boundwatch plan --width 0.1 --cost 0.3 --repeats 5 --correlation 0.3\n"
-    "boundwatch plan --width 0.1 --after trials.csv --success ok\n"
+    "boundwatch plan --width 0.1 --after trials.csv --success grasped\n"
     "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
     "boundwatch plan certificate.json --costs pilot.csv -n 20"
 )
@@ -104,10 +104,10 @@ def plan(
     correlation R: With --paired: correlation of the outcomes of a pair; with --repeats: of two in a scene.
     horizon N: With --compare: the largest number of trials of each, if fixed.
     alpha P: With --compare: error rate per side. [default: 0.05]
-    width W: How many trials until a failure rate is known within ± W, as certify bounds it.
+    width W: How many trials until a failure rate is known within ± W.
     tasks N: With --width: the trials are shared by N tasks whose mean is meant.
-    repeats N: With --width: N trials on each scene; says how many scenes (simulated).
-    after COSTS: With --width: how many more, given these trials; --strata and --cluster apply.
+    repeats N: With --width: N trials on each scene; says how many scenes.
+    after COSTS: With --width: how many more, given these trials.
     delta P: With --width: probability with which either limit may fail. [default: 0.01]
     costs COSTS: Or a sample of costs from the suspected world, to draw from.
     n N: Smallest shift noticed in N trials, or the power of N at a new site.

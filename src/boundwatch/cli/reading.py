@@ -41,6 +41,13 @@ METRIC = "metric"
 """What the certificates of several columns are of: a family whose members are metrics."""
 ANSWERS = ("strata", "where")
 """How people say what a column of tasks means where somebody chose their order."""
+_NUMBERS = ("cost_range", "timeout_as", "empty_as", "count")
+_BESIDE: dict[Kind, tuple[str, ...]] = {
+    "success": ("success_values", "empty_as", "count"),
+    **dict.fromkeys(("cost", "reward"), _NUMBERS),
+    **dict.fromkeys(COUNTS, ("trials", "cost_range")),
+}
+"""What goes with each kind of column: of several, the others have none of it."""
 Loaded = Certificate | CertificateFamily
 """What a file of certificates holds."""
 
@@ -69,9 +76,9 @@ class Reading:
     cost_range LOW HIGH: Range of costs or rewards, known in advance; it becomes [0, 1].
     success_values WORD,WORD: Words that mean success, if not the usual ones; others are failures.
     successes COL: Or: column of counts: 9/10, or how many (85%) of --trials.
-    failures COL: counts
-    trials COL: Column of the number of trials behind counts.
-    count COL: trials per row
+    failures COL: too
+    trials COL: of counts
+    count COL: per row
     timeout_as X: its value
     empty_as X: empty cells
     where COL=VALUE: Read only the rows with this value in this column; repeatable.
@@ -80,11 +87,11 @@ class Reading:
     weights TASK=W,...: of strata
     cluster COL: Column of scenes, seeds or days, whose repeats are not independent.
     episode COL: Column that names the episode, if each row is one of its steps.
-    reduce RULE: any, sum, mean, max, last
+    reduce any|sum|mean|max|last: steps
     as_is: Ask nothing about columns that are not declared.
-    file_format F: of file
+    file_format F: input
     sheet NAME: Sheet of a workbook. [default: the one with the column]
-    evaluation K: of .npz
+    evaluation K: npz
     """
 
     panel: ClassVar[str] = "The file"
@@ -128,8 +135,7 @@ class Reading:
     def only(self, column: str) -> Reading:
         """Return the same for one of the columns, with the range or the words that go with it."""
         kind, kinds = self.columns[column], set(self.columns.values())
-        other = "cost_range" if kind == "success" else "success_values"
-        dropped = (*KINDS, other) if len(kinds) > 1 else KINDS
+        dropped = (*KINDS, *(set(sum(_BESIDE.values(), ())) - {*_BESIDE[kind]} if len(kinds) > 1 else ()))
         changes: dict[str, Any] = {**dict.fromkeys(dropped), kind: [column]}
         if len(self.trials or ()) > 1:
             counted = [each for each, its in self.columns.items() if its in COUNTS]

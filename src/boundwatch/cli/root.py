@@ -67,7 +67,7 @@ class _Command(TyperCommand):
         for title, options in groups.items():
             if records := list(filter(None, (each.get_help_record(ctx) for each in options))):
                 formatter.write(f"{title}:\n")
-                rare = [each.get_help_record(ctx) for each in options if reads and each.name in RARE]
+                rare = [each.get_help_record(ctx) for each in options if reads and RARE.fullmatch(each.name)]
                 listed = ", ".join(f"{flag} ({text})" for flag, text in rare)
                 with formatter.indentation():
                     formatter.write_dl([each for each in records if each not in rare], col_max=26)

@@ -170,7 +170,7 @@ def _placed(error: InvalidCost, cells: Sequence[Any], cell: Any) -> InvalidCost:
 def refuse_strangers(cell: Any, what: str) -> None:
     """Refuse what is neither text nor number: nothing, a formula, a date, a time of day."""
     if is_missing(cell):
-        stopped = "no" if what == "outcome" else "what it cost"
+        stopped = {"outcome": "no", "count": "9/10"}.get(what, "what it cost")
         asked = f"not run yet? end the table above; stopped? write {stopped}; a total? delete the row"
         means = ("; if empty means something, say what with ", Argument("empty_as"))
         remedy: Remedy = (asked, *(means if is_empty(cell) and what != "count" else ()))

@@ -85,7 +85,7 @@ def _whole(cell: Any, row: int, column: str | None) -> int:
     if is_missing(cell):
         problem, remedy = "says no number of trials", "write it; if the row is a mean or a remark, delete it"
         raise InvalidCost(problem, where=where, remedy=remedy).of(row)
-    problem, remedy = "is not a whole number of trials", "count them"
+    problem, remedy = "is not a whole number of trials", "count them, and write nothing between thousands"
     raise InvalidCost(problem, where=where, value=cell, remedy=remedy).of(row)
 
 
@@ -93,7 +93,7 @@ def _value(cell: Any) -> float:
     """Return the number in a cell that is no percentage; NaN if there is none."""
     if isinstance(cell, str):
         written = number(cell)
-        return math.nan if written is None or written.percent else written.value
+        return math.nan if written is None or written.percent or written.ambiguous else written.value
     try:
         return math.nan if isinstance(cell, bool) else float(cell)
     except (TypeError, ValueError, OverflowError):

@@ -145,9 +145,9 @@ class Declared:
         """Return how costs are read, where the columns of the design are, and what is asked about others."""
         measure = self.resolve(names, says)
         if measure.counted and self.answers and "count" not in self.answers:
-            problem = "counts trials, and their order matters here"
+            problem = f"column {measure.column!r} counts trials, and their order matters here"
             remedy = "give a row per trial, in their order; certify, check and compare --once take counts"
-            raise InvalidSetting(problem, where=Place(column=measure.column), remedy=remedy)
+            raise InvalidSetting(problem, remedy=remedy)
         if measure.counted and self.design.episode is not None:
             problem, remedy = "goes with rows that are steps, not with counts", "leave it out"
             raise InvalidSetting(problem, name="episode", value=self.design.episode, remedy=remedy)
@@ -217,9 +217,13 @@ class Declared:
         """Return the measure of a column, with what was declared or certified beside its name."""
         known: dict[str, Any] = dict(self.beside)
         if self.certified is not None and self.certified.kind == kind:
-            certified = {
-                name: getattr(self.certified, name) for name in ("cost_range", "success_values", *_BESIDE)
-            }
+            same = normal(column or "") == normal(self.certified.column or "")
+            names = (
+                "cost_range",
+                "success_values",
+                *_BESIDE[0 if same else 2 :],
+            )  # trials go with their column
+            certified = {name: getattr(self.certified, name) for name in names}
             known = {name: value for name, value in certified.items() if value is not None} | known
         return Measure(kind, column, **known)
 
@@ -251,7 +255,9 @@ def one_value(
             remedy += [Argument(answer, chosen), f" ({_MEANINGS[answer]}), or "]
         remedy += [Argument("as_is", True), f" ({question.as_is})"]
         listed = ", ".join(several[:_SHOWN]) + (", ..." if len(several) > _SHOWN else "")
-        problem = f"has several values ({listed}), {question.why}"
+        finished = question.in_order and "count" in offered
+        why = "and the mean over them, or one of them, may be meant" if finished else question.why
+        problem = f"has several values ({listed}), {why}"
         raise InvalidSetting(problem, where=where, remedy=tuple(remedy))
 
 
