@@ -117,7 +117,8 @@ def draw_failures(
         curve("limit", [(n, line[n]) for n in range(first + 1, last + 1) if line[n] <= n]),
         *_episodes(first + 1, last),
     ]
-    said = f"{row['total']:.0f} failures in {last} trials; the alarm is at {line[last]}"
+    said = f"{row['total']:.0f} failures in {last} trials"
+    said += f"; the alarm is at {line[last]}" if line[last] <= last else ""
     if (alarm := row["first_alarm"]) is not None and alarm > first:
         parts += _alarm(alarm, _FRAME.x((alarm - first) / (last - first)))
     return Markup(_FRAME.draw(f"{said}.", parts))  # noqa: S704 - as above
