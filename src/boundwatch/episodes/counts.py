@@ -50,18 +50,12 @@ def refuse_total(rows: NDArray[np.float64], places: Sequence[Place], *, alike: b
     outcomes, last = rows[:, 1] / np.maximum(rows[:, 0], 1), len(rows)
     if alike:
         last -= len(set(outcomes.tolist()))
-        sums = [(rows[:last][outcomes[:last] == each].sum(axis=0), each) for each in outcomes[last:]]
-        several = all(np.count_nonzero(outcomes[:last] == each) > 1 for _, each in sums)
-        found = (
-            [last]
-            if several and all((s == row).all() for (s, _), row in zip(sums, rows[last:], strict=True))
-            else []
-        )
+        above = [rows[:last][outcomes[:last] == each] for each in outcomes[last:]]
+        both = zip(above, rows[last:], strict=True)
+        found = [last] if all(len(each) > 1 and (each.sum(axis=0) == row).all() for each, row in both) else []
     else:
-        ends = range(2, min(last, _MOST_ROWS))
-        found = [
-            end for end in ends if (np.cumsum(rows[:end][::-1], axis=0)[1:] == rows[end]).all(axis=1).any()
-        ]
+        sums = ((end, np.cumsum(rows[:end][::-1], axis=0)[1:]) for end in range(2, min(last, _MOST_ROWS)))
+        found = [end for end, above_it in sums if (above_it == rows[end]).all(axis=1).any()]
     if found:
         problem = "has the sum of the trials above it, and of their failures"
         remedy = ("if it is a total, delete the row; if not, pass ", Argument("as_is", True))
@@ -108,10 +102,9 @@ def _pair(measure: Measure, cell: Any, trials: Any, row: int) -> tuple[int, int]
         of = _OF(cell.strip()) if isinstance(cell, str) else None
         if of is not None:
             counted, said = map(int, of.groups())
-            if said != (said if n is None else n):
-                raise InvalidCost(
-                    f"but column {measure.trials!r} says {n} trials", value=cell, remedy="correct one"
-                )
+            if n not in (None, said):
+                problem = f"but column {measure.trials!r} says {n} trials"
+                raise InvalidCost(problem, value=cell, remedy="correct one")
             n = said
         elif n is None:
             remedy = ("write 9/10, or name the column of the trials with ", Argument("trials"))
@@ -119,9 +112,8 @@ def _pair(measure: Measure, cell: Any, trials: Any, row: int) -> tuple[int, int]
         else:
             counted = _count(measure, cell, n)
         if counted > n:
-            raise InvalidCost(
-                f"is more than the {n} trials of its row", value=cell, remedy="correct one of them"
-            )
+            problem = f"is more than the {n} trials of its row"
+            raise InvalidCost(problem, value=cell, remedy="correct one of them")
         if not n:
             raise InvalidCost("counts no trial", value=cell, remedy="if none was run, delete the row")
     except InvalidCost as error:
