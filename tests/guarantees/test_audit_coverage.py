@@ -90,22 +90,26 @@ def test_the_judges_mean_taken_as_the_truth_fails_this_test():
     assert (upper < 0.3).mean() > 0.9
 
 
-@pytest.mark.parametrize("rates", [(0.3, 0.8, 0.7), (0.3, 0.3, 0.3), (0.3, 0.1, 0.2), (0.1, 0.9, 0.0)])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize("delta", [0.05, 0.2])
-def test_limits_on_the_policy_miss_at_most_delta(rates, delta):
-    """Good, useless, inverted and biased judges: 12 episodes, their calls, failures and draws, enumerated."""
-    share, failed, passed = rates  # of calls, of failures among them, and of failures among the others
-    n, labels, truth, wrong = 12, 5, share * failed + (1 - share) * passed, np.zeros(2)
-    for calls in range(n + 1):
-        judged = Judged(n - calls, calls)
-        drawn = allocation(judged, labels)
-        weights = binom.pmf(calls, n, share) * np.multiply.outer(
-            binom.pmf(np.arange(drawn[0] + 1), drawn[0], passed),
-            binom.pmf(np.arange(drawn[1] + 1), drawn[1], failed),
-        )
-        found = limits(tuple(judged), tuple(drawn), delta, True)
-        wrong += [(weights * (found[0] > truth)).sum(), (weights * (found[1] < truth)).sum()]
-    assert wrong.max() <= delta
+def test_limits_on_the_policy_miss_at_most_delta(share, delta):
+    """Good, useless, inverted and biased judges: 12 episodes, their calls, failures and draws, enumerated.
+
+    The judge calls `share` of episodes failures; `failed` of those and `passed` of the others did fail.
+    """
+    n, labels = 12, 5
+    for failed, passed in product(np.linspace(0, 1, 7), repeat=2):
+        truth, wrong = share * failed + (1 - share) * passed, np.zeros(2)
+        for calls in range(n + 1):
+            judged = Judged(n - calls, calls)
+            drawn = allocation(judged, labels)
+            weights = binom.pmf(calls, n, share) * np.multiply.outer(
+                binom.pmf(np.arange(drawn[0] + 1), drawn[0], passed),
+                binom.pmf(np.arange(drawn[1] + 1), drawn[1], failed),
+            )
+            found = limits(tuple(judged), tuple(drawn), delta, True)
+            wrong += [(weights * (found[0] > truth)).sum(), (weights * (found[1] < truth)).sum()]
+        assert wrong.max() <= delta
 
 
 def test_the_policys_limits_are_wider_and_those_of_the_episodes_alone_fail_as_theirs():
