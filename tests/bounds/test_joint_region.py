@@ -10,7 +10,7 @@ from boundwatch.bounds import joint_region as region_module
 from boundwatch.bounds import joint_side, rate_difference, two_sample
 from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.certificates.record import CostRecord
-from boundwatch.comparison import evidence
+from boundwatch.comparison import late
 from boundwatch.detectors import joint
 
 LEVEL = 0.045
@@ -119,8 +119,8 @@ def test_threads_that_extend_one_line_get_the_same_line(monkeypatch):
         lambda: rate_difference._ranks(5, 4, 0.0),
         lambda: rate_difference._orders(5, 4),
         lambda: rate_difference.rate_difference_region(5, 4, 0.05),
-        lambda: evidence._late_factors(),
-        lambda: evidence._late_start(5),
+        lambda: late.late_line(LEVEL, 5).leads,
+        lambda: late.late_line(LEVEL, 5).looks,
         lambda: joint._references(CostRecord.of_failures(5, 1))[0].logs,
         lambda: joint_side._grid_factors(0.3),
     ],

@@ -439,7 +439,7 @@ def test_watch_draws_every_stream(run, folder):
 USAGE = {
     "check": "boundwatch check: Missing argument 'CERTIFICATE'. Try boundwatch check --help.",
     "check certificate.json": "COSTS",
-    "check a b --nothing": "boundwatch check: No such option: --nothing. Try",
+    "check a b --zzz": "boundwatch check: No such option: --zzz. Try",
     "check a b --detector magic": "boundwatch check: Invalid value for '--detector': 'magic' is not one",
     "check a b --cost-range 0": "--cost-range",
     "check certificate.json costs.csv --false-positive-rate 0.1": "use --alpha-adverse",

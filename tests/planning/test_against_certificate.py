@@ -193,4 +193,5 @@ def test_a_delta_that_leaves_nothing_of_the_default_needs_a_level():
     ],
 )
 def test_plans_take_the_levels_that_are_the_default_elsewhere(where, name, level):
-    assert inspect.signature(where).parameters[name].default == level
+    given = where.__init__ if inspect.isclass(where) else where
+    assert inspect.signature(given).parameters[name].default == level

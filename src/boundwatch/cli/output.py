@@ -174,7 +174,7 @@ def save(loaded: Certificate | CertificateFamily, output: Path, sign: Path | Non
 
 def require_html(path: Path | None) -> None:
     """Refuse a page under a name that promises another format."""
-    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+    if path is not None and path.suffix.lower() not in ("", ".html", ".htm"):
         remedy = "end its name in .html; any browser prints it as PDF"
         raise InvalidSetting("would be an HTML page", where=Place(str(path)), remedy=remedy)
 

@@ -115,7 +115,7 @@ def plan_comparison(
     >>> import boundwatch as bw
     >>> plan = bw.plan_comparison(cost_a=0.1, cost_b=0.4)
     >>> round(plan.mean_pairs), plan.trials[0.5]
-    (26, 20)
+    (26, 21)
     """
     rates = check_rate(cost_a, "cost_a", inside=True), check_rate(cost_b, "cost_b", inside=True)
     level = check_level(alpha, "alpha")
