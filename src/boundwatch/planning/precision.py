@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from boundwatch import bounds
 from boundwatch._support.validation import check_level
@@ -158,6 +157,8 @@ def _likely(had: int, more: int, rate: float | None) -> tuple[Array, Array]:
     """Return numbers of failures, and the chance of each; without a rate, the worst number."""
     if rate is None:
         return np.array([more // 2]), np.ones(1)
+    from scipy import stats  # slow to import, and few commands plan
+
     low, high = stats.binom.interval(1 - 1e-9, more, rate) if more else (0, 0)
     failures = np.arange(low, high + 1)
     return had + failures, stats.binom.pmf(failures, more, rate)
