@@ -24,7 +24,7 @@ LARGEST_BET = 0.995
 # that is, and what the margin adds to it; the power that is aimed at, time to spare, and by how much bets are
 # larger, as a date that is missed is put off. Chosen at rates of 0.02 to 0.5 and margins of 0.05 to 0.2, by
 # the pairs that 90 % of runs take (0.3 = 0.3, margin 0.15: 209 instead of 307). If B is better by the margin,
-# it takes a tenth more.
+# the median rises by almost half (60 to 88 pairs), the 90 % point by a tenth.
 _AIMED, _VARIANCE, _PRIOR, _OF_MARGIN, _POWER, _SPARE, _BOLD = 0.85, 0.25, 8.0, 0.25, 0.9, 1.15, 1.25
 _EDGE = 0.015  # on the scale arcsin(sqrt(rate))
 
