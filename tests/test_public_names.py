@@ -17,6 +17,7 @@ from torch import nn
 import boundwatch as bw
 from boundwatch._support.describing import InTable
 from boundwatch.detectors import baselines
+from boundwatch.planning.tasks import TasksPlan
 from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected
 from boundwatch.tasks import folder, grasping, navigation
@@ -87,6 +88,7 @@ def subjects(tmp_path_factory):
         bw.plan(BINARY, cost=0.6),
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30),
         bw.plan_width(0.1),
+        TasksPlan(cost=0.2, tasks=3, check={0.9: 8}, watch={0.9: 16}, seed=0),
         *(comparison, comparison.update(0, 1)),
         bw.compare_once({name: bw.Episodes([0, 1], strata=["mug", "can"]) for name in ("v1", "v2")}),
         *(protocol, bw.Evaluation.start(None, protocol)),
