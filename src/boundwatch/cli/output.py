@@ -172,9 +172,12 @@ def save(loaded: Certificate | CertificateFamily, output: Path, sign: Path | Non
     return f"Wrote {output}" + ("" if sign is None else f" and {signing.signature_path(output)}")
 
 
+_NOT_PAGES = {".pdf", ".png", ".svg", ".jpg", ".jpeg", ".docx"}
+
+
 def require_html(path: Path | None) -> None:
     """Refuse a page under a name that promises another format."""
-    if path is not None and path.suffix.lower() not in ("", ".html", ".htm"):
+    if path is not None and path.suffix.lower() in _NOT_PAGES:
         remedy = "end its name in .html; any browser prints it as PDF"
         raise InvalidSetting("would be an HTML page", where=Place(str(path)), remedy=remedy)
 
