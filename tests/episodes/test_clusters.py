@@ -28,8 +28,11 @@ def test_one_trial_of_each_cluster_stays_a_failure_or_a_success():
 
 
 def test_clusters_are_taken_within_strata_tasks_and_policies():
-    episodes = bw.Episodes([1, 0, 0, 1], clusters=["s"] * 4, strata=["mug", "mug", "can", "can"])
+    tasks = ["mug", "mug", "can", "can"]
+    episodes = bw.Episodes([1, 0, 0, 1], clusters=["m", "m", "c", "c"], strata=tasks)
     assert episodes.costs.tolist() == [0.5, 0.5]
+    with pytest.raises(InvalidSetting, match="two with the same name"):  # or one day, which makes tasks alike
+        bw.Episodes([1, 0, 0, 1], clusters=["s"] * 4, strata=tasks)
     parts = bw.Episodes([1, 1, 0, 1], clusters=["s"] * 4, keys={"by": ["x", "x", "y", "y"]}).split()
     assert {task: part.costs.tolist() for task, part in parts.items()} == {"x": [1.0], "y": [0.5]}
     assert parts["y"].trials == Trials(2, 1)

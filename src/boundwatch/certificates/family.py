@@ -22,6 +22,7 @@ from boundwatch.certificates.signing import check_signature
 from boundwatch.certificates.verification import Check
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import (
+    Argument,
     CertificateError,
     InvalidSetting,
     ProvenanceMismatch,
@@ -143,6 +144,10 @@ class CertificateFamily(Mapping[str, Certificate]):
         >>> CertificateFamily.shared(certificate, ["arm-1", "arm-2"], by="robot").delta
         0.01
         """
+        if certificate.strata:
+            problem = "is of the mean over tasks, by which no single task can be judged"
+            remedy = ("leave out ", Argument("by"), ": its tasks are judged without it")
+            raise InvalidSetting(problem, name="certificate", remedy=remedy)
         return cls(dict.fromkeys(tasks, certificate), by)
 
     def __getitem__(self, task: str) -> Certificate:

@@ -19,7 +19,7 @@ from boundwatch.episodes.declared import is_customary
 from boundwatch.episodes.design import USUAL_REDUCTION, Design
 from boundwatch.episodes.measure import COUNTS, Measure
 from boundwatch.episodes.words import normal
-from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
+from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch
 
 if TYPE_CHECKING:
     from boundwatch.episodes.episodes import Episodes
@@ -51,6 +51,8 @@ def compared(
 ) -> Episodes:
     """Return new episodes with warnings if no verdict should be built on them."""
     allow_own = check_flag(allow_own, "allow_own")
+    if isinstance(certificates, Certificate):
+        _refuse_other_strata(episodes, certificates)
     tasks = episodes.by_task() if "by" in episodes.keys else {}
     if isinstance(certificates, Certificate):  # of several robots, first what is true of all
         judges = {"": certificates} | dict.fromkeys(tasks if len(tasks) > 1 else (), certificates)
@@ -82,6 +84,25 @@ def compared(
         said_of_all = said_of_all or (not task and bool(others))
     warnings, notes = [*episodes.warnings, *warnings], [*episodes.notes, *notes]
     return replace(episodes, warnings=tuple(dict.fromkeys(warnings)), notes=tuple(dict.fromkeys(notes)))
+
+
+def _refuse_other_strata(episodes: Episodes, certificate: Certificate) -> None:
+    """Refuse tasks whose mean was not certified, and weights other than the certified ones."""
+    design, where = episodes.design, Place(episodes.source) if episodes.source else None
+    if design.strata is not None and not certificate.strata:
+        problem = "the certificate is not of the mean over tasks"
+        remedy = ("certify with ", Argument("strata"), ", or leave it out")
+        raise InvalidSetting(problem, where=where, remedy=remedy)
+    certified = {each.name: each.weight for each in certificate.strata}
+    total = sum(design.weights.values())
+    given = {name: weight / total for name, weight in design.weights.items()}
+    if given and (
+        given.keys() != certified.keys() or any(abs(given[n] - certified[n]) > 1e-9 for n in given)
+    ):
+        problem = "are not those of the certificate, whose mean is judged"
+        raise InvalidSetting(
+            problem, where=where, name="weights", remedy="leave them out, or certify with them"
+        )
 
 
 def _refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate]) -> None:

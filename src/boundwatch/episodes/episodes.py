@@ -215,13 +215,26 @@ def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
     return FrozenMapping({role: tuple(map(str, names)) for role, names in given.items()})
 
 
+def _refuse_shared(keys: Keys) -> None:
+    seen: dict[str, str] = {}
+    for name, task in dict.fromkeys(zip(keys["cluster"], keys.get("strata", ()), strict=False)):
+        if (other := seen.setdefault(name, task)) != task:
+            problem = f"occurs in {other!r} and in {task!r}, so it may be one, or two with the same name"
+            one = "if it is one, such as a day, it makes their trials alike: leave out "
+            two = "; if they are two, rename them, or say "
+            remedy = (one, Argument("strata"), two, Argument("as_is", True))
+            raise InvalidSetting(problem, name="cluster", value=name, remedy=remedy)
+
+
 def _clustered(
     costs: NDArray[np.float64], keys: Keys, *, binary: bool
 ) -> tuple[NDArray[np.float64], list[int], tuple[Trials, ...]]:
     """Return the mean cost of each cluster, in the order of appearance, its first row and its trials.
 
-    Trials of one cluster that are of different strata, tasks or policies are different clusters.
+    Trials of one cluster that are of different tasks or policies are different clusters. One that occurs in
+    several strata is refused: a day that they share makes them alike, and their mean needs independent ones.
     """
+    _refuse_shared(keys)
     parts = [keys[role] for role in keys if role in ("cluster", "strata", "by", "policy")]
     groups = list(rows_of(list(zip(*parts, strict=True))).values())
     pairs = keys.get("pair", ())

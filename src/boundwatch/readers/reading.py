@@ -278,9 +278,7 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
         table.warnings[:0] = _misspelled(table, others, judged=judged, all_failed=bool(costs.all()))
     if not table.measure.counted:  # their order, and that of the trials of a row, says nothing
         _notice(table, declared, costs, labels, keys)
-    if design.pair_by:
-        parts = [keys.pop(f"pair {place}") for place in range(len(design.pair_by))]
-        keys["pair"] = list(map(" | ".join, zip(*parts, strict=True)))
+    _join_keys(keys, declared)
     return Episodes(
         costs,
         binary=binary,
@@ -399,6 +397,15 @@ def _reduction(design: Design, table: Table) -> Reduction:
         remedy = ("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum")
         raise InvalidSetting(problem, where=where, remedy=remedy)
     return rule
+
+
+def _join_keys(keys: dict[str, Any], declared: Declared) -> None:
+    """Make one key of several columns that match trials, and two clusters of a name that two tasks have."""
+    if pair_by := declared.design.pair_by:
+        parts = [keys.pop(f"pair {place}") for place in range(len(pair_by))]
+        keys["pair"] = list(map(" | ".join, zip(*parts, strict=True)))
+    if declared.as_is and "cluster" in keys and "strata" in keys:
+        keys["cluster"] = list(map("/".join, zip(keys["strata"], keys["cluster"], strict=True)))
 
 
 def _steps(keys: dict[str, Any], place: Callable[[str, int], Place], *, apart: bool) -> Steps:
