@@ -20,6 +20,8 @@ def test_a_badge_rounds_outward_and_is_well_formed():
     one = certificate(16, 200)
     assert card.badge_text(one) == "fails at most 14.3 %, 99 % confidence, 200 trials"
     assert one.upper < 0.143
+    tasks = bw.Episodes([0, 1] * 20, strata=["mug", "bowl"] * 20, binary=True)
+    assert card.badge_text(bw.Certificate.from_held_out(tasks)).endswith("40 trials, mean over 2 tasks")
     root = ElementTree.fromstring(card.badge(one))  # noqa: S314  # our own
     assert one.fingerprint in "".join(root.itertext())
 

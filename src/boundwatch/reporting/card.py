@@ -27,7 +27,8 @@ def badge_text(certificate: Certificate) -> str:
     what = f"costs at most {wording.ceiling(certificate.upper)}"
     if wording.in_failures(certificate):
         what = f"fails at most {wording.percent(certificate.upper, 'up')}"
-    return f"{what}, {sure}, {_trials(certificate)}"
+    over = f", mean over {wording.count(len(certificate.strata), 'task')}" if certificate.strata else ""
+    return f"{what}, {sure}, {_trials(certificate)}{over}"
 
 
 def badge(certificate: Certificate) -> str:
