@@ -91,6 +91,7 @@ JSON = [{"trial": i, "outcome": "pass" if ok else "fail"} for i, ok in enumerate
 ASK = ("success", "cost", "reward")
 COUNTS = ("successes", "trials")
 
+OK_N = {"successes": "ok", "trials": "n"}
 OK_OF_N = {"successes": "successes", "trials": "trials"}
 
 
@@ -300,6 +301,21 @@ SHEETS = [
     text("percent_of_several.csv", "task,rate,n\nmug,85%,1000\nbowl,33%,1001\n", {"successes": "rate", "trials": "n"}, refused=InvalidCost),
     text("share_of_n.csv", "policy,n,success rate\nACT,20,0.85\n", {"successes": "success rate", "trials": "n", "cost_range": (0, 1)}, costs=counts((17, 20))),
     text("share_undeclared.csv", "policy,n,success rate\nACT,20,0.85\n", {"successes": "success rate", "trials": "n"}, refused=InvalidCost, asks=("cost_range",)),
+    text("ones_pointed.csv", "task,ok,n\nmug,1.0,20\nbowl,1.0,20\n", OK_N, refused=InvalidCost, asks=("cost_range", "as_is")),
+    text("ones_pointed_some.csv", "task,ok,n\nmug,1.0,20\nbowl,0.0,1\n", OK_N, refused=InvalidCost, asks=("cost_range", "as_is")),
+    text("ones.csv", "task,ok,n\nmug,1,20\nbowl,0,20\n", OK_N, refused=InvalidCost, asks=("cost_range", "as_is")),
+    text("ones_failed.csv", "task,bad,n\nmug,1,20\nbowl,1,10\n", {"failures": "bad", "trials": "n"}, refused=InvalidCost, asks=("cost_range", "as_is")),
+    text("ones_as_is.csv", "task,ok,n\nmug,1.0,20\nbowl,1,20\n", OK_N | {"as_is": True}, costs=counts((1, 20), (1, 20))),
+    text("ones_shares.csv", "task,ok,n\nmug,1.0,20\nbowl,1,20\n", OK_N | {"cost_range": (0, 1)}, costs=counts((20, 20), (20, 20))),
+    text("ones_of_one.csv", "task,ok,n\nmug,1,1\nbowl,1,3\n", OK_N, costs=counts((1, 1), (1, 3))),
+    text("ones_pointed_among.csv", "task,ok,n\nmug,1.0,20\nbowl,7.0,20\n", OK_N, costs=counts((1, 20), (7, 20))),
+    text("zeros.csv", "task,ok,n\nmug,0.0,20\nbowl,0,20\n", OK_N, costs=counts((0, 20), (0, 20))),
+    text("percent_one.csv", "task,ok,n\nmug,5%,20\nbowl,5%,20\n", OK_N, costs=counts((1, 20), (1, 20))),
+    text("percent_rounded.csv", "task,ok,n\nmug,99%,1000\n", OK_N, refused=InvalidCost),
+    text("percent_all.csv", "task,ok,n\nmug,100%,1000\n", OK_N, refused=InvalidCost),
+    text("percent_tenths.csv", "task,ok,n\nmug,99.0%,1000\n", OK_N, costs=counts((990, 1000))),
+    text("share_rounded.csv", "task,ok,n\nmug,0.99,1000\n", OK_N | {"cost_range": (0, 1)}, refused=InvalidCost),
+    text("share_short.csv", "task,ok,n\nmug,0.5,20\n", OK_N | {"cost_range": (0, 1)}, costs=counts((10, 20))),
     text("share_of_hundred.csv", "task,n,rate\nmug,20,85\n", {"successes": "rate", "trials": "n", "cost_range": (0, 100)}, costs=counts((17, 20))),
     workbook("percent_of_n.xlsx", {"S": [["task", "n", "rate"], ["mug", 20, 0.85], ["bowl", 3, 2 / 3]]}, {"successes": "rate", "trials": "n"}, percent=True, costs=counts((17, 20), (2, 3))),
     workbook("counts.xlsx", {"S": [["task", "ok", "n"], ["mug", 9, 10], ["bowl", 7.0, 10]]}, {"successes": "ok", "trials": "n"}, costs=counts((9, 10), (7, 10))),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from boundwatch.episodes.cells import Cells, Converted, Notation, convert, refuse_strangers
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.words import is_missing, number
-from boundwatch.errors import Argument, InvalidCost, Place
+from boundwatch.errors import Argument, InvalidCost, Place, Remedy
 
 MOST_TRIALS = 50_000_000
 _MOST_ROWS = 2000  # of a table of counts, whose totals are looked for
@@ -60,6 +60,18 @@ def refuse_total(rows: NDArray[np.float64], places: Sequence[Place], *, alike: b
         problem = "has the sum of the trials above it, and of their failures"
         remedy = ("if it is a total, delete the row; if not, pass ", Argument("as_is", True))
         raise InvalidCost(problem, where=places[found[0]], remedy=remedy)
+
+
+def refuse_shares(cells: Cells, rows: NDArray[np.float64], places: Sequence[Place]) -> None:
+    """Refuse ones that may be shares, so all trials: if none is above 1, and each has several, or is 1.0."""
+    values, several = np.array([_value(cell) for cell in cells]), rows[:, 0] > 1
+    ones = [] if (values > 1).any() else np.flatnonzero((values == 1) & several).tolist()
+    pointed = [row for row in ones if isinstance(cells[row], str) and not cells[row].strip().isdigit()]
+    if found := pointed or (ones if several.all() else []):
+        problem = f"may be 1 of the {rows[found[0], 0]:g} trials, or a share of 1, so all of them"
+        share: Remedy = (Argument("cost_range", (0, 1)), " if it is a share, or ", Argument("as_is", True))
+        remedy = ("pass ", *share, " if it is a count")
+        raise InvalidCost(problem, where=places[found[0]], value=cells[found[0]], remedy=remedy)
 
 
 def _checked(times: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -122,7 +134,7 @@ def _pair(measure: Measure, cell: Any, trials: Any, row: int) -> tuple[int, int]
 
 
 def _count(measure: Measure, cell: Any, n: int) -> int:
-    """Return the whole number that a cell says, or the only one whose share is written so."""
+    """Return the whole number that a cell says, or the only one whose share rounds to it."""
     written = number(cell) if isinstance(cell, str) else None
     percent, value = written is not None and written.percent, _value(cell)
     if percent and written is not None:
@@ -135,12 +147,11 @@ def _count(measure: Measure, cell: Any, n: int) -> int:
         raise InvalidCost("is not a whole number of trials", value=cell, remedy=remedy)
     whole = 100.0 if percent else measure.ends[1]
     digits = len(str(cell).strip().rstrip("%％ ").translate({44: "."}).partition(".")[2])
+    digits = digits if percent or whole != 1 else max(digits, 2)  # programs write 0.50 as 0.5
     half = 0.5 * 10.0 ** -min(digits, 9) * (1 + 1e-6)
     exact = value * n / whole if math.isfinite(value) else -1.0
     near = range(max(round(exact) - 1, 0), round(exact) + 2) if n else ()
     fitting = [k for k in near if abs(k * whole / n - value) <= half]
-    if math.isclose(exact, round(exact), abs_tol=1e-9):
-        fitting = [k for k in fitting if k == round(exact)]
     if len(fitting) == 1:
         return fitting[0]
     several = f"could be {fitting[0]} or {fitting[1]}" if fitting else "is the share of no whole number"

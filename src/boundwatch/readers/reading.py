@@ -18,7 +18,7 @@ from boundwatch._support.validation import check_choice, check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.cells import Converted, convert
 from boundwatch.episodes.compatibility import compared
-from boundwatch.episodes.counts import refuse_total
+from boundwatch.episodes.counts import refuse_shares, refuse_total
 from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import USUAL_REDUCTION, Design, Reduction
 from boundwatch.episodes.episodes import Episodes
@@ -253,7 +253,7 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
     others, labels, totals = Counter[str](), dict[str, list[str]](), _Totals()
     for part in _kept(table, declared):
         found = part.costs(table.measure, table.notation, binary=bool(binary), scaled=episode is None)
-        block = totals.take(part, found)
+        block = totals.take(part, found, table.measure)
         values.append(found.costs)
         numbers.append(block.numbers)
         unit = block.unit
@@ -312,19 +312,23 @@ class _Totals:
 
     rows: list[tuple[int, float]] = dataclasses.field(default_factory=list)
     places: list[Place] = dataclasses.field(default_factory=list)
+    cells: list[Any] = dataclasses.field(default_factory=list)
 
-    def take(self, block: Block, found: Converted) -> Block:
+    def take(self, block: Block, found: Converted, measure: Measure) -> Block:
         """Return the block with a row per trial."""
         if (times := found.times) is None:
             return block
         ends, sums = np.cumsum(times), np.append(0, np.cumsum(found.costs))
         self.rows += zip(times.tolist(), (sums[ends] - sums[ends - times]).tolist(), strict=True)
+        self.cells += list(block.columns[measure.columns[0]])
         self.places += [block.place(None, row) for row in range(len(block))]
         return block.take(np.repeat(np.arange(len(block)), times).tolist())
 
     def refuse(self, measure: Measure, declared: Declared) -> None:
-        """Refuse a row that is the total of others."""
+        """Refuse a row that is the total of others, and what may be a count or a share."""
         if self.rows and not declared.as_is:
+            if measure.trials is not None and measure.cost_range is None:
+                refuse_shares(self.cells, np.array(self.rows), self.places)
             refuse_total(np.array(self.rows), self.places, alike=measure.count is not None)
 
 
