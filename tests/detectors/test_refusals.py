@@ -182,3 +182,10 @@ def test_why_evidence_cannot_be_joint():
     for reason, certificate in reasons.items():
         with pytest.raises(InvalidSetting, match=rf"tail = 'joint' .*{reason}; leave it out"):
             bw.HypothesisTest(certificate, tail="joint")
+
+
+@pytest.mark.parametrize("kind", [bw.ChangeDetector, bw.Fleet, bw.PredictedTest])
+def test_one_stream_is_not_judged_by_a_mean_over_tasks(kind):
+    tasks = bw.Episodes([0, 1] * 20, strata=["mug", "bowl"] * 20, binary=True)
+    with pytest.raises(InvalidSetting, match="mean over tasks"):
+        kind(bw.Certificate.from_held_out(tasks))

@@ -15,6 +15,7 @@ from boundwatch._support.describing import InNotebook
 from boundwatch._support.schema import FrozenMapping
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.episodes import compatible
+from boundwatch.errors import InvalidSetting
 
 LOOK_LEVEL = 0.05
 """The default level of each side of a test that looks once."""
@@ -147,6 +148,14 @@ class Finding(InNotebook):
         return ShiftSize(
             tv=min(max(self.shift_lower, 0.0), 1.0), kl=float(bounds.shift_kl_lower(self.shift_lower))
         )
+
+
+def refuse_tasks(certificate: Certificate) -> Certificate:
+    """Return a certificate, unless it is of the mean over tasks: a single stream is not judged by that."""
+    if certificate.strata:
+        remedy = "use SequentialTest, or HypothesisTest for one look"
+        raise InvalidSetting("is of the mean over tasks", name="certificate", remedy=remedy)
+    return certificate
 
 
 def new_costs(costs: ArrayLike, certificate: Certificate, *, single: bool = False) -> NDArray[np.float64]:

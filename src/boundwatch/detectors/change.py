@@ -12,7 +12,7 @@ from boundwatch.bounds.bets import Bets, bet_bounds
 from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.anytime import AnytimeDetector
-from boundwatch.detectors.base import CHANGE_LEVEL, Finding
+from boundwatch.detectors.base import CHANGE_LEVEL, Finding, refuse_tasks
 from boundwatch.detectors.run_length import calibrated
 
 Method = Literal["calibrated", "shiryaev-roberts", "cusum"]
@@ -95,6 +95,7 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
         method: Method | None = None,
     ) -> None:
         self._accept(certificate, alpha_adverse, alpha_benign)
+        refuse_tasks(self.certificate)
         methods = METHODS if certificate.binary else METHODS[1:]
         self.method = methods[0] if method is None else method
         check_choice(self.method, "method", methods)

@@ -19,7 +19,7 @@ from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.bounds.rows import Rows, Where
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import saving
-from boundwatch.detectors.base import ANYTIME_LEVEL, DISCOVERY_RATE, Verdict, new_costs
+from boundwatch.detectors.base import ANYTIME_LEVEL, DISCOVERY_RATE, Verdict, new_costs, refuse_tasks
 from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.evidence import EvidenceFinding, evidence_for
 from boundwatch.errors import InvalidSetting, SchemaMismatch
@@ -103,7 +103,7 @@ class Fleet:
         alpha_benign: float = ANYTIME_LEVEL,
         margin: float | None = None,
     ) -> None:
-        self.certificate = require_certificate(certificate)
+        self.certificate = refuse_tasks(require_certificate(certificate))
         self.alpha_adverse = check_level(alpha_adverse, "alpha_adverse")
         self.alpha_benign = check_level(alpha_benign, "alpha_benign")
         self.margin = None if margin is None else check_margin(margin)

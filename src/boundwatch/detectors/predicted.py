@@ -35,7 +35,7 @@ from boundwatch.bounds.cost_grid import STEPS, CostGrid, add_costs
 from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.anytime import ONLY, AnytimeDetector
-from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, new_costs
+from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, new_costs, refuse_tasks
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -105,6 +105,7 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
         alpha_benign: float = ANYTIME_LEVEL,
     ) -> None:
         self._accept(certificate, alpha_adverse, alpha_benign)
+        refuse_tasks(self.certificate)
         self.bets = Bets.for_costs(binary=certificate.binary)
         self._bounds = bet_bounds(certificate.lower, certificate.upper)
         start = np.log(np.outer(SLOPE_SHARES, self.bets.shares))
