@@ -149,13 +149,42 @@ def test_keys_from_a_pipe_and_going_on_at_the_same_trial(begun):
     assert "Trial 1 of at most 80: policy" in said
     assert "Kept: trial 3, aborted (arm stuck)" in said
     assert "Took back trial 4" in said
-    left = said.strip().splitlines()[-3]
+    left = said.strip().splitlines()[-4]
     assert left.startswith("Trial 5 of at most 80")
     assert run(begun, keys="").splitlines()[0] == left
     with Evaluation.open(begun) as opened:
         costs = [outcome.cost for *_, outcome in opened.replay().recorded]
         assert costs == [0, 1, 1, 1]
         assert any("at trial 5: all well" in each for each in opened.verify())
+
+
+def test_a_stray_letter_does_not_stop_and_an_empty_reason_is_asked_for_again(begun):
+    said = run(begun, keys="yu\nmistyped\ny\nu\n\nmistyped\nssure\nn")
+    assert "why undo; Enter again leaves it" in said
+    assert "Took back trial 1" in said
+    assert "Nothing done: undo needs a text." in said
+    assert said.count("Nothing done: the evaluation goes on.") == 2
+    assert "Left after 2 trials" in said
+    with Evaluation.open(begun) as opened:
+        head = opened.status["head"]
+        assert said.splitlines()[-1].endswith(f"the last hash is {head}")
+    said = run(begun, keys="sstop\n\nthe arm broke\n")
+    assert "Done (stopped) after 0 rounds, 2 trials." in said
+
+
+def test_the_outcome_that_ends_it_is_not_promised_to_be_taken_back(tmp_path):
+    pair = Protocol(question="compare", policies=["a", "b"], most_rounds=1)
+    assert str(pair).endswith("in at most 1 round")
+    Evaluation.start(tmp_path / "e.db", pair).close()
+    said = run(tmp_path / "e.db", keys="yn")
+    assert said.count("u takes it back") == 1
+    assert "after 1 round, 2 trials." in said
+
+
+def test_a_protocol_is_not_run_before_it_is_sealed(tmp_path):
+    evaluate("init", "-o", tmp_path / "p.toml", *INIT["compare"])
+    with pytest.raises(Refusal, match=r"is a protocol, not an evaluation.*evaluate start .*p\.toml -o"):
+        Evaluation.open(tmp_path / "p.toml")
 
 
 def read_until(file, wanted):
@@ -184,7 +213,7 @@ def test_a_page_fits_a_small_terminal_has_no_color_and_leaves_it_as_it_was(begun
         assert "policy" in read_until(page, "Kept: trial 1, success")
         time.sleep(0.5)
         os.write(page, b"q")
-        read_until(page, "Left after 1 trials")
+        read_until(page, "Left after 1 trial;")
         assert program.wait(60) == 0
     finally:
         program.kill()

@@ -17,6 +17,7 @@ from boundwatch.evaluation.protocol import Protocol
 from boundwatch.evaluation.replay import Replay, Trial
 from boundwatch.evaluation.results import Results
 from boundwatch.evaluation.schedule import Schedule, new_secret
+from boundwatch.reporting.wording import count
 
 STATION = "1"
 """Where there is one."""
@@ -119,7 +120,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         status = self.status
-        return f"{self.protocol}: {status['state']} after {status['rounds']} rounds"
+        return f"{self.protocol}: {status['state']} after {count(status['rounds'], 'round')}"
 
     @property
     def protocol(self) -> Protocol:

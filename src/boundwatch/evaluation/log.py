@@ -148,6 +148,9 @@ class Log:
                 self._claim()
             elif not self.path.exists():
                 raise MissingFile("no such file", where=self._place, remedy="check the path")
+            elif self.path.suffix == ".toml":
+                remedy = f"seal it first: boundwatch evaluate start {self.path} -o eval.db, then name eval.db"
+                raise SchemaMismatch("is a protocol, not an evaluation", where=self._place, remedy=remedy)
         target = ":memory:" if self.path is None else self.path.absolute()
         file = sqlite3.connect(target, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         try:

@@ -25,6 +25,7 @@ from boundwatch._support.validation import (
 )
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidSetting, Place, Refusal, SchemaMismatch
+from boundwatch.reporting.wording import count
 
 Question = Literal["compare", "rank", "certify", "check"]
 Counting = Literal["failure", "repeat"]
@@ -177,7 +178,7 @@ class Protocol:
 
     def __str__(self) -> str:
         on = f" on {', '.join(self.weights)}" if any(self.weights) else ""
-        return f"{self.question} {', '.join(self.policies)}{on} in at most {self.most_rounds} rounds"
+        return f"{self.question} {', '.join(self.policies)}{on} in at most {count(self.most_rounds, 'round')}"
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():

@@ -143,7 +143,7 @@ class Replay:
         try:
             self._kinds[row.kind](row)
         except (KeyError, TypeError, IndexError, AttributeError):
-            raise self._wrong(row, f"is no {row.kind}") from None
+            raise self._wrong(row, f"is not a valid {row.kind} row") from None
 
     def next_block(self, station: str) -> tuple[str, dict[str, Any]] | None:
         """Return the row that gives a station its next block; None if there is none for it."""

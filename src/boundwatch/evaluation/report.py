@@ -198,7 +198,7 @@ def check(evaluation: Evaluation, path: Path, others: Iterable[Path], key: Path 
         "log": f"{status['rows']} rows, each follows from the one before; the last is {status['head']}",
         "protocol": f"{known.protocol} ({known.protocol.fingerprint})",
         "key": opened,
-        "state": f"{known.ended or 'go on'} after {known.rounds} rounds",
+        "state": f"{known.ended or 'go on'} after {wording.count(known.rounds, 'round')}",
     }
     if known.closed:
         found["answer"] = Results(known).answer

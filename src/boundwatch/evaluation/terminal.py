@@ -17,6 +17,7 @@ from boundwatch._support.validation import shortest
 from boundwatch.errors import Refusal
 from boundwatch.evaluation.evaluation import STATION, Evaluation
 from boundwatch.evaluation.replay import Trial
+from boundwatch.reporting.wording import count
 
 _GLYPHS = (  # of A to Z: five rows of five dots each, as digits to the base 32
     "ehvhhuhuhufgggfuhhhuvgugvvguggfgjhfhhvhhe444e711hehisihggggvhrlhh"
@@ -119,11 +120,14 @@ class Terminal:
                 except Refusal as error:
                     self._tell(f"Not kept: {error}")
         except (_Ended, KeyboardInterrupt):
-            trials = self._evaluation.status["trials"]
-            _print(f"\nLeft after {trials} trials; the next run goes on at the same one.")
+            trials = count(self._evaluation.status["trials"], "trial")
+            _print(f"\nLeft after {trials}; the next run goes on at the same one.")
         else:
             status = self._evaluation.status
-            _print(f"\nDone ({status['state']}) after {status['rounds']} rounds, {status['trials']} trials.")
+            rounds, trials = count(status["rounds"], "round"), count(status["trials"], "trial")
+            _print(f"\nDone ({status['state']}) after {rounds}, {trials}.")
+        rows, head = (self._evaluation.status[name] for name in ("rows", "head"))
+        _print(f"Send this line to somebody: {count(rows, 'row')}, the last hash is {head}")
 
     def _wait(self) -> None:
         if not self._keys.pressed:
@@ -187,13 +191,19 @@ class Terminal:
             said = "success" if value else "failure"
         elif kind == "milestones":
             said = f"reached {', '.join(value) or 'nothing'}"
-        self._tell(f"Kept: trial {trial.number}, {said}. u takes it back.")
+        self._tell(
+            f"Kept: trial {trial.number}, {said}.{'' if self._evaluation.finished else ' u takes it back.'}"
+        )
         self._keys.settle()
 
     def _do(self, action: str, trial: Trial) -> None:
         if action == "quit":
             raise _Ended
-        text = self._ask("note" if action == "note" else f"why {action}")
+        if action == "stop" and self._ask("type stop to end the evaluation for good").lower() != "stop":
+            self._tell("Nothing done: the evaluation goes on.")
+            return
+        what = "note" if action == "note" else f"why {action}"
+        text = self._ask(what) or self._ask(f"{what}; Enter again leaves it")
         if not text:
             self._tell(f"Nothing done: {action} needs a text.")
         elif action in ("abort", "discard"):
@@ -220,7 +230,7 @@ class Terminal:
         beside = [f"{what:<8}{_bold(printable(name)[:44])}" for what, name in about]
         yield from _beside(trial.policy, beside)
         done = round(48 * rounds / trial.most_rounds)
-        yield f"\n complete [{'#' * done}{'.' * (48 - done)}] {rounds} rounds\n"
+        yield f"\n complete [{'#' * done}{'.' * (48 - done)}] {count(rounds, 'round')}\n"
         yield from self._choices()
         yield "   " + "   ".join(f"{key} {action}" for key, action in _ACTIONS.items())
         yield f"\n {printable(self._said)[:77]}"
