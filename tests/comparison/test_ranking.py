@@ -117,7 +117,7 @@ def test_letters_are_shared_exactly_by_those_that_are_not_different():
 def test_what_cannot_be_ranked_is_refused():
     with pytest.raises(InvalidSetting, match="at least two policies"):
         bw.rank({"a": [0.0]})
-    with pytest.raises(InvalidSetting, match="no name of a policy"):
+    with pytest.raises(InvalidSetting, match="not a policy's name"):
         bw.rank({"a": [0.0], 3: [0.0]})
     with pytest.raises(InvalidCost, match=r"costs\['b'\]\[1\] = 1.5"):
         bw.rank({"a": [0.0], "b": [0.0, 1.5]})

@@ -76,7 +76,9 @@ class CertificateFamily(Mapping[str, Certificate]):
     def __post_init__(self) -> None:
         if not isinstance(self.certificates, Mapping) or not self.certificates:
             remedy = "map the name of every task, at least one, to its Certificate"
-            raise InvalidSetting("is no family", name="certificates", value=self.certificates, remedy=remedy)
+            raise InvalidSetting(
+                "is not a family", name="certificates", value=self.certificates, remedy=remedy
+            )
         object.__setattr__(self, "certificates", FrozenMapping(self.certificates))
         for name in (self.by, *self.certificates):
             # Half a pair of surrogates could be written to a file, and the file never be loaded.

@@ -221,7 +221,7 @@ def _counted(text: str, like: Episodes) -> Episodes | None:
         return None
     successes, trials = map(int, found.groups())
     if trials < 1 or successes > trials:
-        problem, remedy = "is no number of successes in trials", "write 47/50"
+        problem, remedy = "does not say how many of the trials succeeded", "write 47/50"
         raise InvalidSetting(problem, name="against", value=text, remedy=remedy)
     if not like.binary:
         problem = "counts successes, but the costs of the file are not 0 and 1"

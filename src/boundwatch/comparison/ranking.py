@@ -286,11 +286,11 @@ def _letter(index: int) -> str:
 def _check_policies(costs: Mapping[str, ArrayLike], *, paired: bool) -> dict[str, Array]:
     if not isinstance(costs, Mapping) or len(costs) < 2:
         remedy = "give {'v1': costs, 'v2': costs, ...}"
-        raise InvalidSetting("is no table of at least two policies", name="costs", remedy=remedy)
+        raise InvalidSetting("is not a table of at least two policies", name="costs", remedy=remedy)
     checked = {}
     for name, values in costs.items():
         if not isinstance(name, str) or not name:
-            problem, remedy = "has a key that is no name of a policy", f"use non-empty strings, not {name!r}"
+            problem, remedy = "has a key that is not a policy's name", f"use non-empty strings, not {name!r}"
             raise InvalidSetting(problem, name="costs", remedy=remedy)
         checked[name] = check_costs(values, name=f"costs[{name!r}]")
     sizes = {name: values.size for name, values in checked.items()}
