@@ -177,11 +177,12 @@ def test_tasks_are_called_as_in_lerobots_table_overall_first(compare, files):
 )
 def test_the_table_alone_for_a_paper_or_a_sheet(compare, files, kind, line):
     lerobot_logs(files)
-    lines = compare("old.json", "new.json", "--table", kind).splitlines()
+    lines = compare("old.json", "new.json", "--once", "--table", kind).splitlines()
     assert len([each for each in lines if each.startswith(line)]) == 1
     assert lines[{"markdown": 2, "latex": 2, "csv": 1}[kind]].lstrip("| ").startswith("overall")
     # Without tasks, and with another margin.
-    assert "overall" in compare("old.csv", "new.csv", "--table", kind, "--margin", "0.2")
+    assert "overall" in compare("old.csv", "new.csv", "--once", "--table", kind, "--margin", "0.2")
+    assert "add --once" in compare("old.csv", "new.csv", "--table", kind, code=2)  # one look is declared
 
 
 def test_a_finished_policy_is_declared(compare):
@@ -194,6 +195,40 @@ def test_a_finished_policy_is_declared(compare):
 
 def rows(files, name, header, lines):
     (files / name).write_text("\n".join([header, *(",".join(map(str, line)) for line in lines)]) + "\n")
+
+
+def counted(files, **policies):
+    """Write a log for each policy: so many successes in so many trials of each task."""
+    for name, tasks in policies.items():
+        log = [(task, int(i < k)) for task, (k, n) in enumerate(tasks) for i in range(n)]
+        rows(files, f"{name}.csv", "task,success", log)
+
+
+ONCE = ("act.csv", "dp.csv", "--strata", "task", "--once")
+
+
+def test_better_on_some_task_is_not_no_worse_in_the_mean(compare, files):
+    counted(files, act=[(50, 100), (5, 5), (5, 5)], dp=[(90, 100), (2, 5), (2, 5)])
+    found = json.loads(compare(*ONCE, "--json"))
+    assert (found["verdict"], found["no_worse"], found["difference_upper"] > 0) == ("b-better", False, True)
+    counted(files, dp=[(99, 100), (90, 100)], act=[(50, 100), (60, 100)])
+    found = json.loads(compare(*ONCE, "--json"))
+    assert (found["no_worse"], found["difference_upper"] < 0) == (True, True)
+
+
+def test_a_task_that_regressed_fails_the_gate_whatever_another_gained(compare, files):
+    counted(files, act=[(2, 20), (19, 20)], dp=[(20, 20), (1, 20)])
+    text = compare(*ONCE, "--exit-code", code=3)
+    lines = text.split("call", 1)[1].split("\n\n")[0].split("\n")[1:]
+    assert [line.split()[0] for line in lines] == ["REGRESSED", "IMPROVED", "REGRESSED"]
+    assert "more trials may" not in text
+    answer = json.loads(compare(*ONCE, "--json", "--exit-code", code=3))
+    assert answer["p_b_better"] < answer["p_a_better"]
+    # The overall row shows the p-value of what it says.
+    assert f"{answer['p_a_better']:.2e}"[:3] in lines[0]
+    compare(*ONCE, "--margin", "0.9", "--exit-code", code=3)  # the task lost 90 %, not shown to be less
+    counted(files, act=[(10, 20), (19, 20)], dp=[(12, 20), (18, 20)])
+    compare(*ONCE, "--exit-code")
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from boundwatch.cli.judge import EXIT_WORSE
 from boundwatch.cli.options import AT_LEAST_1, refuse, refuse_if
 from boundwatch.cli.reading import ANSWERS, Reading, arriving
 from boundwatch.cli.root import command
-from boundwatch.comparison import ComparedTasks, ComparisonFinding, ComparisonVerdict, PolicyComparison
+from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison
+from boundwatch.comparison.finding import Call
 from boundwatch.comparison.following import Arrival, Arrivals, Following
 from boundwatch.comparison.matching import matched
 from boundwatch.comparison.once import compare_once
@@ -88,16 +89,16 @@ def compare(
     against K/N: Compare one file, once, with K/N successes, or a table of them.
     follow: Two policies: wait for the files to grow, until the verdict.
     tasks N: With --follow and --strata: how many tasks there are.
-    table: Two policies, once: each task's call, for a paper or a sheet.
+    table: With --once, two policies: each task's call, for a paper or a sheet.
     plot FILE: Draw it, with --once each task; .png, or .svg and .pdf for papers.
     report FILE: Two policies: write an HTML page to be signed.
-    exit_code: Exit with 3 if A is better than B or, with --margin, until B is shown to be no worse; of
-        several, if the last one is shown to be worse than another.
+    exit_code: Exit with 3 if A is better than B, with --once on any task, or, with --margin, until B is
+        shown to be no worse; of several, if the last one is shown to be worse than another.
     """
     for path in filter(None, (plot, report)):
         files.protect(path, policies, force=force)
     out.require_html(report)
-    once = once or against is not None or table is not None
+    once = once or against is not None
     one_file, in_one = len(policies) == 1, policy is not None or reading.several
     refuse_if(
         {
@@ -114,6 +115,7 @@ def compare(
             "--against goes with one file, of one policy": against is not None and (not one_file or in_one),
             "--once is one look at finished trials; leave out --follow, --finished and --horizon": once
             and (follow or finished or horizon is not None),
+            "--table is of one look at finished trials; add --once": table is not None and not once,
             "--finished has no figure yet; leave out --plot": finished and plot is not None,
             "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
             "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
@@ -336,7 +338,12 @@ def _print_two(
             [*words.comparison_evidence(overall, (one, other)), *zip(labels, sources, strict=True)]
         )
         out.print_section("Note", words.comparison_notes(overall), bullet="- ")
-    return not overall.no_worse if overall.margin else overall.verdict is ComparisonVerdict.A_BETTER
+    if overall.margin and not overall.no_worse:
+        return True
+    # A regression by less than a margin that was stated is none.
+    return any(
+        each.call is Call.REGRESSED and not (each.margin and each.no_worse) for each in finding.rows.values()
+    )
 
 
 def _compare_many(

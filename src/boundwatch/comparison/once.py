@@ -216,7 +216,8 @@ def compare_once(
     alpha
         Probability of a wrong verdict, per side.
     margin
-        How much worse B may be and still be called no worse. With 0, B is no worse once it is better.
+        How much worse B may be and still be called no worse. With 0, B is no worse once it is better, of
+        several tasks in the mean over them.
     pair_by
         The columns whose values make two trials partners (`Episodes` that were read with them), or a list of
         keys per policy. Keys must not repeat. Trials without a partner are left out, and listed.
@@ -339,9 +340,9 @@ def _adjusted(p_overall: float, p_values: list[float], of_some_task: bool) -> tu
 
 
 def _judged(finding: ComparisonFinding, verdict: ComparisonVerdict) -> ComparisonFinding:
-    """Return the same with another verdict; without a margin, "no worse" is "better"."""
-    better = verdict is ComparisonVerdict.B_BETTER
-    return replace(finding, verdict=verdict, no_worse=finding.no_worse if finding.margin else better)
+    """Return the same with another verdict; of one task, without a margin, "no worse" is "better"."""
+    kept = finding.no_worse if finding.margin or finding.tasks > 1 else verdict is ComparisonVerdict.B_BETTER
+    return replace(finding, verdict=verdict, no_worse=kept)
 
 
 def _is_balanced(costs: list[Array], weights: Array) -> bool:
@@ -357,7 +358,9 @@ def _finding(
     alpha, margin = known["alpha"], known["margin"]
     p_values = judge.p_value(0), judge.p_value(1)
     verdict = _verdict(p_values, (alpha, alpha))
-    shown = verdict is ComparisonVerdict.B_BETTER if margin == 0 else judge.p_margin(margin) <= alpha
+    shown = verdict is ComparisonVerdict.B_BETTER
+    if margin or tasks > 1:  # a verdict on several tasks may be about some of them; this is about the mean
+        shown = judge.p_margin(margin) <= alpha
     return ComparisonFinding(
         verdict=verdict,
         n_a=a.size,

@@ -41,12 +41,18 @@ def comparison_headline(finding: ComparisonFinding | ComparedTasks, names: Names
     overall, names = finding.overall, names or finding.overall.names
     verb = "fails less often" if overall.binary else "costs less"
     if overall.verdict is ComparisonVerdict.UNDECIDED:
-        if overall.method != "anytime" and max(overall.p_a_better, overall.p_b_better) <= overall.alpha:
+        if _is_split(overall):
             return f"UNDECIDED: each of {names[0]} and {names[1]} {verb} on some task"
         return f"UNDECIDED: not enough evidence that either of {names[0]} and {names[1]} {verb}"
     better, worse = names if overall.verdict is ComparisonVerdict.A_BETTER else names[::-1]
     where = " on some task" if _is_of_some_task(overall) else ""
     return f"{overall.verdict.name}: evidence that {better} {verb} than {worse}{where}"
+
+
+def _is_split(finding: ComparisonFinding) -> bool:
+    """Return whether nothing is said overall because each policy is shown to be better on some task."""
+    undecided = finding.verdict is ComparisonVerdict.UNDECIDED and finding.method != "anytime"
+    return undecided and max(finding.p_a_better, finding.p_b_better) <= finding.alpha
 
 
 def _is_of_some_task(finding: ComparisonFinding) -> bool:
@@ -194,7 +200,9 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
         notes.append(_TOGETHER[finding.paired])
     notes += _about_tasks(finding)
     undecided = finding.verdict is ComparisonVerdict.UNDECIDED
-    if undecided:
+    if _is_split(finding):
+        notes.append("Each policy is better on some task; more trials do not change that.")
+    elif undecided:
         notes.append("UNDECIDED does not mean that they are equally good; more trials may tell them apart.")
     elif finding.difference_lower <= 0 <= finding.difference_upper:
         notes.append(
@@ -241,8 +249,9 @@ def task_table(compared: ComparisonFinding | ComparedTasks) -> tuple[tuple[str, 
         both = ((each.mean_cost_a or 0.0, each.n_a), (each.mean_cost_b or 0.0, each.n_b))
         cells = [f"{round(mean * n)}/{n}" if each.binary else f"{mean:.3f} ({n})" for mean, n in both]
         needed = "" if each.episodes_needed is None else f"about {each.episodes_needed:,}"
-        p_value = upward(min(each.p_a_better, each.p_b_better))
-        rows.append((each.call.name, *cells, _span(each), p_value, needed, task))
+        p_values = {"REGRESSED": each.p_a_better, "SUSPECT": each.p_a_better, "IMPROVED": each.p_b_better}
+        p_value = p_values.get(each.call.name, min(each.p_a_better, each.p_b_better))  # of what it says
+        rows.append((each.call.name, *cells, _span(each), upward(p_value), needed, task))
     return ("call", *seen, f"{overall.names[1]} {what[1]}", "p-value", "more episodes", "task"), rows
 
 
