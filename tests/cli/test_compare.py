@@ -187,9 +187,12 @@ def test_the_table_alone_for_a_paper_or_a_sheet(compare, files, kind, line):
 
 def test_a_finished_policy_is_declared(compare):
     text = compare("old.csv", "third.csv", "--finished")
-    assert "all trials of both; one was finished" in text
+    assert "all trials of both; old was finished, in a planned number, before third began" in text
     assert "reached at new trial" in text
-    assert "wait (--finished" in compare("old.csv", "third.csv")
+    # The first one, also where the other has more trials.
+    assert "; third was finished" in compare("third.csv", "old.csv", "--finished")
+    assert "wait (--finished:" in compare("old.csv", "third.csv")
+    assert "wait (--finished, with old given first:" in compare("third.csv", "old.csv")
     assert "leave out --plot" in compare("old.csv", "third.csv", "--finished", "--plot", "x.png", code=2)
 
 

@@ -157,3 +157,17 @@ def test_any_level_and_horizon_has_a_region(alpha, horizon, paired):
     assert region.level <= alpha
     assert len(region.needed) == horizon + 1
     assert find_region(alpha, paired=paired, horizon=horizon) is region  # it is computed once
+
+
+def test_the_finished_policy_stays_a_while_b_outgrows_it():
+    rng = np.random.default_rng(4)
+    a, b = ((rng.random(n) < 0.3).astype(float) for n in (20, 60))
+    streamed = bw.PolicyComparison(binary=True, paired=False, finished=True)
+    streamed.update_many(a)
+    for n, cost in enumerate(b, 1):
+        one = streamed.update(cost_b=cost)
+        again = bw.PolicyComparison(binary=True, paired=False, finished=True)
+        assert again.update_many(a, b[:n]).to_dict() == one.to_dict()
+        assert again.state_dict()["reference"] == [0, 20, int(a.sum())]
+    with pytest.raises(InvalidCost, match="policy A must be finished before B begins"):
+        bw.PolicyComparison(binary=True, paired=False, finished=True).update(cost_b=0.0)

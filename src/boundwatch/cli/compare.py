@@ -82,8 +82,8 @@ def compare(
     alpha P: Error rate: per side for two, of all for more.
     margin M: Also say whether B costs at most M more than A.
     horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
-    finished: One policy's trials all ran before the other's first, in a number that did not depend on
-        outcomes: all count; 0/1 costs.
+    finished: The trials of A, the first one, all ran before the first of B, in a number that did not depend
+        on outcomes: all count; 0/1 costs.
     binary: Promise that every cost is 0 or 1 (always the case for successes).
     policy COL: Column that names the policy, if one file holds all.
     against K/N: Compare one file, once, with K/N successes, or a table of them.

@@ -85,13 +85,13 @@ class ComparisonFinding(InNotebook):
         task the verdict does not follow from the e-value: it is `alpha` more before the verdict, and at most
         `alpha` from then on. For one look, p-values as usual.
     first_alarm
-        The pair, counted from 1, at which the verdict was reached; if `finished`, the trial of the policy
-        that came second. None while it is UNDECIDED, and for one look.
+        The pair, counted from 1, at which the verdict was reached; if `finished`, the trial
+        of B. None while it is UNDECIDED, and for one look.
     no_worse
         Whether it is shown that B costs at most `margin` more than A; it is ever True wrongly with
         probability at most `alpha`. It can be True beside any verdict.
     alpha, margin, binary, paired, horizon, tasks, finished
-        How the two were compared. If `finished`, all trials of the policy that was there first were tested.
+        How the two were compared. If `finished`, all trials of A, which was there first, were tested.
     method
         ``"anytime"``, or how one look was judged.
     names

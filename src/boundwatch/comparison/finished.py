@@ -21,7 +21,7 @@ class Finished(NamedTuple):
     def check(self, of_first: bool) -> None:
         """Refuse numbers for which there is no line, and a trial of the policy that was finished."""
         if of_first or not 0 < self.n <= MOST_REFERENCE_TRIALS:
-            problem = f"one policy must be finished before the other begins, after {self.n} trials it is not"
+            problem = f"policy A must be finished before B begins, after {self.n} trials it is not"
             remedy = f"count all of its trials first, at most {MOST_REFERENCE_TRIALS}; or say finished=False"
             raise InvalidCost(problem, remedy=remedy)
 

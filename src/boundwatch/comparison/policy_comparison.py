@@ -79,7 +79,7 @@ class PolicyComparison:
     Pair trials that share a seed or a scene, and say so. Pairing takes out what makes a scene hard for both
     and saves trials. Unpaired is for trials drawn independently; on matched seeds it can promise too much.
 
-    The i-th cost of A is tested with the i-th of B. A policy that is ahead waits for the other, unless it was
+    The i-th cost of A is tested with the i-th of B. A policy that is ahead waits for the other, unless A was
     `finished`: with 1,000 such trials, 10 and 30 % are told apart after 22 new ones on average, not 51.
 
     Several tasks in a fixed order are not i.i.d. trials: whoever is good at the first ones would win. With
@@ -107,9 +107,9 @@ class PolicyComparison:
         e-value of 1/alpha with costs of 0 and 1, too: no exact count of failures is proven for tasks that
         differ.
     finished
-        Whether all trials of one policy (the one that is counted first, or has more) were run before the
-        first of the other, **in a number that did not depend on their outcomes**. Independent trials of 0 and
-        1 only. The verdict is then that of a certified reference and a stream (`joint_region`).
+        Whether all trials of A (always A, whichever has more) were run before the first of B, **in a number
+        that did not depend on their outcomes**. Independent trials of 0 and 1 only. The verdict is then that
+        of a certified reference and a stream (`joint_region`).
 
     Examples
     --------
@@ -209,13 +209,10 @@ class PolicyComparison:
             [] if costs is None else check_costs(costs, binary=self.binary, name=name).tolist()
             for name, costs in (("costs_a", costs_a), ("costs_b", costs_b))
         ]
-        if (
-            self.finished and self._reference is None and len(both[0]) != len(both[1])
-        ):  # the longer came first
-            longer = int(len(both[1]) > len(both[0]))
-            for cost in both[longer]:
-                self._count(*((None, cost) if longer else (cost, None)))
-            both[longer] = []
+        if self.finished and self._reference is None:  # A came first, however many there are of B by now
+            for cost in both[0]:
+                self._count(cost, None)
+            both[0] = []
         for i in range(max(map(len, both))):
             self._count(*(costs[i] if i < len(costs) else None for costs in both))
         return self._finding()
@@ -315,13 +312,10 @@ class PolicyComparison:
             self._look()
 
     def _begin(self, of: tuple[bool, bool]) -> None:
-        """Once the second policy begins, keep what was counted of the first."""
-        known, counted = self._reference, (self.n_a, self.n_b)
-        if known is None:
-            first = int(counted[1] > 0)
-            if not of[1 - first] or (not any(counted) and not all(of)):
-                return
-            known = Finished(first, counted[first], round(self._totals[first]))
+        """Once B begins, keep what was counted of A."""
+        if self._reference is None and not of[1]:
+            return
+        known = self._reference or Finished(0, self.n_a, round(self._totals[0]))
         known.check(of[known.first])
         self._reference = known
 

@@ -41,18 +41,12 @@ def comparison_headline(finding: ComparisonFinding | ComparedTasks, names: Names
     overall, names = finding.overall, names or finding.overall.names
     verb = "fails less often" if overall.binary else "costs less"
     if overall.verdict is ComparisonVerdict.UNDECIDED:
-        if _is_split(overall):
+        if overall.call.name == "REGRESSED":  # and improved
             return f"UNDECIDED: each of {names[0]} and {names[1]} {verb} on some task"
         return f"UNDECIDED: not enough evidence that either of {names[0]} and {names[1]} {verb}"
     better, worse = names if overall.verdict is ComparisonVerdict.A_BETTER else names[::-1]
     where = " on some task" if _is_of_some_task(overall) else ""
     return f"{overall.verdict.name}: evidence that {better} {verb} than {worse}{where}"
-
-
-def _is_split(finding: ComparisonFinding) -> bool:
-    """Return whether nothing is said overall because each policy is shown to be better on some task."""
-    undecided = finding.verdict is ComparisonVerdict.UNDECIDED and finding.method != "anytime"
-    return undecided and max(finding.p_a_better, finding.p_b_better) <= finding.alpha
 
 
 def _is_of_some_task(finding: ComparisonFinding) -> bool:
@@ -71,9 +65,8 @@ def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) 
         (f"{b} better", _strength(finding.e_b_better, finding.p_b_better)),
     ]
     if finding.first_alarm is not None:
-        rows.append(
-            ("verdict", f"reached at {'new trial' if finding.finished else 'pair'} {finding.first_alarm}")
-        )
+        unit = "new trial" if finding.finished else "pair"
+        rows.append(("verdict", f"reached at {unit} {finding.first_alarm}"))
     if finding.margin:
         shown = "shown" if finding.no_worse else "not shown"
         most = f"{b} costs at most {finding.margin:g} more than {a}"
@@ -114,12 +107,9 @@ def _span(finding: ComparisonFinding) -> str:
 
 
 def _guarantee(finding: ComparisonFinding, names: Names) -> str:
-    anytime = finding.method == "anytime"
-    ever, always, where = ("ever ", " at all times", "") if anytime else ("", "", "")
-    if finding.tasks > 1:
-        where = (
-            " on any task" if _is_of_some_task(finding) else f" in the mean over the {finding.tasks} tasks"
-        )
+    ever, always = ("ever ", " at all times") if finding.method == "anytime" else ("", "")
+    where = f" in the mean over the {finding.tasks} tasks" if finding.tasks > 1 else ""
+    where = " on any task" if _is_of_some_task(finding) else where
     return (
         f"if {names[0]} is not better{where}, A_BETTER is {ever}declared with probability at most "
         f"{finding.alpha:g}; likewise for {names[1]}. Each limit on the difference holds{always} with "
@@ -133,7 +123,7 @@ def _compared(finding: ComparisonFinding, names: Names) -> str:
         tasks = f", {finding.tasks} tasks" if finding.tasks > 1 else ""
         return f"{what}, once{tasks}: {_METHODS[finding.method]}"
     if finding.finished:
-        return "all trials of both; one was finished, in a number fixed beforehand, before the other began"
+        return f"all trials of both; {names[0]} was finished, in a planned number, before {names[1]} began"
     pairs = finding.pairs or 0
     said = f"{count(pairs, 'pair')} of {'matched' if finding.paired else 'independent'} trials"
     if finding.tasks > 1:
@@ -142,7 +132,8 @@ def _compared(finding: ComparisonFinding, names: Names) -> str:
         leader = names[0] if finding.n_a > finding.n_b else names[1]
         said += f"; {count(ahead, 'more trial')} of {leader} {'wait' if ahead > 1 else 'waits'}"
         if finding.binary and not finding.paired and finding.tasks == 1 and finding.horizon is None:
-            said += " (--finished: they ran first, in a number fixed beforehand, and all count)"
+            given = "" if leader == names[0] else f", with {leader} given first"
+            said += f" (--finished{given}: they ran first, in a number fixed beforehand, and all count)"
     return said
 
 
@@ -196,11 +187,10 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
             "The numbers of trials were planned beforehand, and this is the only look. "
             "If trials may be added after a look, compare without --once (PolicyComparison)."
         )
-    if not (once and finding.paired):
-        notes.append(_TOGETHER[finding.paired])
+    notes += [] if once and finding.paired else [_TOGETHER[finding.paired]]
     notes += _about_tasks(finding)
     undecided = finding.verdict is ComparisonVerdict.UNDECIDED
-    if _is_split(finding):
+    if undecided and finding.call.name == "REGRESSED":
         notes.append("Each policy is better on some task; more trials do not change that.")
     elif undecided:
         notes.append("UNDECIDED does not mean that they are equally good; more trials may tell them apart.")
@@ -210,8 +200,7 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
             if once
             else "With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0."
         )
-    if undecided and not once and finding.horizon is None:
-        notes.append(ONCE_ALLOWED)
+    notes += [ONCE_ALLOWED] if undecided and not once and finding.horizon is None else []
     if finding.horizon is not None and (finding.pairs or 0) >= finding.horizon:
         notes.append(f"The horizon of {finding.horizon} pairs is reached; more trials change no verdict.")
     return notes
