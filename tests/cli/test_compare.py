@@ -305,6 +305,18 @@ def test_partners_by_key_whatever_the_order(compare, keyed):
 
 
 @pytest.mark.parametrize("arguments", [("mine.csv", "theirs.csv"), ("one.csv", "--policy", "policy")])
+def test_tasks_in_blocks_are_asked_about_though_partners_share_them(compare, keyed, arguments):  # noqa: ARG001
+    declared = (*arguments, "--success", "ok", "--pair-by", "task,seed")
+    refused = compare(*declared, code=1)
+    assert "'task' has several values (mug, bowl), and the order of trials matters here" in refused.replace(
+        "bowl, mug", "mug, bowl"
+    )
+    assert "--strata task" in refused
+    for answer in (("--strata", "task"), ("--once",), ("--where", "task=mug")):
+        assert "matched" in compare(*declared, *answer)
+
+
+@pytest.mark.parametrize("arguments", [("mine.csv", "theirs.csv"), ("one.csv", "--policy", "policy")])
 @pytest.mark.parametrize("once", [(), ("--once",)])
 def test_rows_that_a_seed_contradicts_are_not_paired(compare, keyed, arguments, once):  # noqa: ARG001
     refused = compare(*arguments, *TASKS, "--paired", *once, code=1)

@@ -190,6 +190,9 @@ class Declared:
         # Strata that came with a certificate answer nothing where no strata are judged.
         named = [each for each in self.columns if each != self.design.strata or "strata" in self.answers]
         said = {normal(each) for each in (*named, *measure.columns)}
+        if self.answers and "count" not in self.answers:  # rows are time; sharing a task is no answer
+            others = (*replace(self.design, pair_by=()).columns, *measure.columns)
+            said -= {"task"}.difference(map(normal, others))
         found = {}
         for name in names:
             question = None if (key := normal(name)) in said else known.get(key)
@@ -218,11 +221,8 @@ class Declared:
         known: dict[str, Any] = dict(self.beside)
         if self.certified is not None and self.certified.kind == kind:
             same = normal(column or "") == normal(self.certified.column or "")
-            names = (
-                "cost_range",
-                "success_values",
-                *_BESIDE[0 if same else 2 :],
-            )  # trials go with their column
+            # Trials go with their column.
+            names = ("cost_range", "success_values", *_BESIDE[0 if same else 2 :])
             certified = {name: getattr(self.certified, name) for name in names}
             known = {name: value for name, value in certified.items() if value is not None} | known
         return Measure(kind, column, **known)
