@@ -217,6 +217,7 @@ def test_better_on_some_task_is_not_no_worse_in_the_mean(compare, files):
     counted(files, dp=[(99, 100), (90, 100)], act=[(50, 100), (60, 100)])
     found = json.loads(compare(*ONCE, "--json"))
     assert (found["no_worse"], found["difference_upper"] < 0) == (True, True)
+    assert re.search(r"no worse +shown: .* in the mean over tasks", compare(*ONCE, "--margin", "0.1"))
 
 
 def test_a_task_that_regressed_fails_the_gate_whatever_another_gained(compare, files):

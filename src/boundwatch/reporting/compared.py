@@ -72,7 +72,7 @@ def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) 
         most = f"{b} costs at most {finding.margin:g} more than {a}"
         if finding.binary:
             most = f"{b} fails at most {points(finding.margin, 'nearest')} more often than {a}"
-        rows.append(("no worse", f"{shown}: {most}"))
+        rows.append(("no worse", f"{shown}: {most}{' in the mean over tasks' if finding.tasks > 1 else ''}"))
     for name, alone in zip(names, (finding.unmatched_a, finding.unmatched_b), strict=True):
         if alone:
             keys = ", ".join(alone[:_SHOWN]) + (", ..." if len(alone) > _SHOWN else "")
