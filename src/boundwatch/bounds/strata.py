@@ -29,6 +29,18 @@ _SCALES = 6.0, 0.5, 0.05, 0.005  # of the logarithm of a step
 _LONGEST_STEP = 300.0  # of which the exponential is a float
 
 
+def in_proportion(n: ArrayLike, weights: ArrayLike) -> bool:
+    """Return whether numbers of trials are in proportion to the weights, which add up to 1.
+
+    Examples
+    --------
+    >>> in_proportion([20, 10], [2 / 3, 1 / 3]), in_proportion([20, 11], [2 / 3, 1 / 3])
+    (True, False)
+    """
+    sizes = np.asarray(n, dtype=np.float64)
+    return bool(np.allclose(sizes / sizes.sum(), weights, rtol=1e-12, atol=0.0))
+
+
 def stratified_p_value(n0: ArrayLike, k0: ArrayLike, n1: ArrayLike, k1: ArrayLike) -> float:
     """Return a p-value of "no task fails more often", from k0 failures in n0 trials of each and k1 in n1 new.
 

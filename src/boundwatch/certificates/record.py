@@ -23,6 +23,7 @@ from boundwatch._support.schema import Digest, FrozenMapping, Probability
 from boundwatch._version import __version__
 from boundwatch.bounds.audit import Audited
 from boundwatch.bounds.cost_grid import STEPS, grid_points, split_on_grid
+from boundwatch.bounds.strata import in_proportion
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 
 Array = NDArray[np.float64]
@@ -335,8 +336,7 @@ def strata_of(
 
 def is_balanced(strata: Sequence[Stratum]) -> bool:
     """Return whether the numbers of trials are in proportion to the weights."""
-    total = sum(each.n for each in strata)
-    return all(math.isclose(each.n / total, each.weight, rel_tol=1e-12) for each in strata)
+    return in_proportion([each.n for each in strata], [each.weight for each in strata])
 
 
 def refuse_other_tasks(found: Iterable[str], known: Iterable[str]) -> None:

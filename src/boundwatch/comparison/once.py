@@ -20,7 +20,7 @@ from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_
 from boundwatch.bounds.joint_side import references_of
 from boundwatch.bounds.multiple import holm, with_overall
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
-from boundwatch.bounds.strata import stratified_p_value, weighted_lower, weighted_p_value
+from boundwatch.bounds.strata import in_proportion, stratified_p_value, weighted_lower, weighted_p_value
 from boundwatch.comparison.finding import (
     SIDES,
     ComparedTasks,
@@ -305,7 +305,7 @@ def _all_tasks(
 ) -> ComparedTasks:
     """Judge all tasks together and each by itself, and correct the verdicts for their number."""
     all_a, all_b = ([pair[side] for pair in tasks.values()] for side in (0, 1))
-    balanced = all(_is_balanced(each, weights) for each in (all_a, all_b))
+    balanced = all(in_proportion([len(each) for each in costs], weights) for costs in (all_a, all_b))
     a, b = np.concatenate(all_a), np.concatenate(all_b)
     judge: _Judge = _Tasks(all_a, all_b, weights, "stratified" if known["binary"] else "weighted")
     if known.get("paired"):
@@ -343,12 +343,6 @@ def _judged(finding: ComparisonFinding, verdict: ComparisonVerdict) -> Compariso
     """Return the same with another verdict; of one task, without a margin, "no worse" is "better"."""
     kept = finding.no_worse if finding.margin or finding.tasks > 1 else verdict is ComparisonVerdict.B_BETTER
     return replace(finding, verdict=verdict, no_worse=kept)
-
-
-def _is_balanced(costs: list[Array], weights: Array) -> bool:
-    """Return whether the numbers of trials are in proportion to the weights."""
-    sizes = np.array([each.size for each in costs])
-    return bool(np.allclose(sizes / sizes.sum(), weights, rtol=1e-12, atol=0.0))
 
 
 def _finding(

@@ -30,7 +30,7 @@ from boundwatch.bounds.rate_difference import (
     rate_difference_p_value,
 )
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs
+from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs, refuse_tasks
 from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, counts_of, reference_of, sides_of
 from boundwatch.errors import InvalidSetting
 
@@ -253,7 +253,7 @@ class FixedSampleDetector(ABC):
             where they are judged jointly, on the certificate's. What is suspicious about `Episodes` is said
             as a Python warning; the certificate's own are refused.
         """
-        self._refuse_tasks()
+        refuse_tasks(self.certificate)
         many = self._judge(new_costs(costs, self.certificate)[None])
         known: dict[str, Any] = {name: getattr(many, name) for name in _OF_ALL}
         known |= {name: float(getattr(many, name)[0]) for name in _NUMBERS}
@@ -265,13 +265,6 @@ class FixedSampleDetector(ABC):
             no_worse=None if many.no_worse is None else bool(many.no_worse[0]),
         )
 
-    def _refuse_tasks(self) -> None:
-        if self.certificate.strata:
-            remedy = "judge them by a hypothesis test that knows which task each is of"
-            raise InvalidSetting(
-                "these are costs of one sample, and the certificate is of several tasks", remedy=remedy
-            )
-
     def decide_many(self, costs: ArrayLike) -> Findings:
         """Judge many datasets of equal size at once.
 
@@ -280,7 +273,7 @@ class FixedSampleDetector(ABC):
         costs
             A (datasets, n) array. Each row is one dataset; the guarantee holds for each, not for all at once.
         """
-        self._refuse_tasks()
+        refuse_tasks(self.certificate)
         return self._judge(self.certificate.check_costs(costs, ndim=2))
 
     def could_alarm(self, n: int) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from boundwatch._support.schema import FrozenMapping
 from boundwatch.bounds import betting_p_value
 from boundwatch.bounds.multiple import OVERALL_SHARE, holm, with_overall
-from boundwatch.bounds.strata import stratified_p_value, weighted_lower, weighted_p_value
+from boundwatch.bounds.strata import in_proportion, stratified_p_value, weighted_lower, weighted_p_value
 from boundwatch.certificates import limits
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
@@ -325,8 +325,7 @@ class _Together:
 
     @cached_property
     def _in_proportion(self) -> bool:
-        sizes = np.array([each.size for each in self.new.values()])
-        return bool(np.allclose(sizes / sizes.sum(), self._weights, rtol=1e-12, atol=0.0))
+        return in_proportion([each.size for each in self.new.values()], self._weights)
 
     @cached_property
     def _pooled(self) -> Certificate | None:
