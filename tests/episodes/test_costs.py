@@ -169,3 +169,11 @@ def test_rewards_and_costs_of_one_range_are_complements(values):
     costs = Measure("cost", "r", (0, 5)).costs(values)
     assert SCORE.costs(values) == pytest.approx(1 - costs, abs=1e-12)
     assert ((costs >= 0) & (costs <= 1)).all()
+
+
+@pytest.mark.parametrize("cells", [[True], [40, True], ["yes"]])
+@pytest.mark.parametrize("kind", ["cost", "reward"])
+def test_yes_is_no_number_in_another_range_than_0_to_1(kind, cells):
+    with pytest.raises(InvalidCost):
+        Measure(kind, "force", (0, 100)).costs(cells)
+    assert Measure("cost", "dropped").costs([True, False]).tolist() == [1, 0]

@@ -146,3 +146,9 @@ def test_words_and_numbers_in_a_column_of_costs_are_refused_however_lines_come(t
 def test_a_row_that_was_not_asked_for_may_be_empty_below_a_word(tmp_path):
     (tmp_path / "f.csv").write_text("site,v\nlab,no\nfield,\n")
     assert read_costs(tmp_path / "f.csv", cost="v", where={"site": "lab"}).costs.tolist() == [0.0]
+
+
+def test_a_whole_number_is_one_id_however_json_writes_it():
+    reader = TrialReader({"": Declared.of(success="ok", design=Design(id="trial"))}, "log")
+    lines = [Line(1, b'{"trial": 1, "ok": true}'), Line(2, b'{"trial": 1.0, "ok": true}')]
+    assert [repr(trial.id) for trial in reader.read(lines).trials] == ["1", "1"]

@@ -113,7 +113,7 @@ def _plain(measure: Measure, cells: Cells, state: Notation, ends: tuple[float, f
         if kinds == {str} and alike and all(map(_PLAIN, cells)):
             state.decimal, state.percent = "." if "." in "".join(cells) else state.decimal, False
             cells = list(map(float, cells))
-        elif not kinds <= {int, float, bool}:
+        elif not kinds <= {int, float, bool} or (bool in kinds and ends not in ((0, 1), _ANY_NUMBER)):
             return None
     try:
         values = np.asarray(cells, dtype=np.float64)
@@ -259,9 +259,7 @@ def _number(measure: Measure, cell: Any, state: Notation, ends: tuple[float, flo
     if normal(text) in _TIMEOUTS and (measure.timeout_as is not None or not mode):
         return _timeout(measure, cell)
     refuse_strangers(cell, "number")
-    said = outcome(text) if measure.kind == "cost" else None
-    if mode:
-        said = Outcome(success=True, judges=False)  # something is written where nothing costs nothing
+    said = _said(measure, cell, ends, mode=mode)
     clock = _CLOCK(text) is not None or isinstance(cell, datetime.timedelta)
     if said is not None:
         value = _answer(measure, cell, said)
@@ -287,6 +285,15 @@ def _number(measure: Measure, cell: Any, state: Notation, ends: tuple[float, flo
     remedy = ("pass the range that it can have, known in advance, as ", Argument("cost_range"), *counts)
     problem = f"is outside [{shortest(low)}, {shortest(high)}]"
     raise InvalidCost(problem, value=_plainly(cell), remedy=remedy)
+
+
+def _said(measure: Measure, cell: Any, ends: tuple[float, float], *, mode: bool) -> Outcome | None:
+    """Return what a cell says in a word, if it is one: something written where nothing costs nothing is."""
+    if mode:
+        return Outcome(success=True, judges=False)
+    if isinstance(cell, bool) and ends not in ((0, 1), _ANY_NUMBER):  # true is yes, not 1 of 100
+        return Outcome(success=cell, judges=False)
+    return outcome(cell.strip()) if measure.kind == "cost" and isinstance(cell, str) else None
 
 
 def _check_alike(state: Notation, cell: Any, *, words: bool, clock: bool) -> None:

@@ -215,6 +215,8 @@ class TrialReader:
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             remedy = "give it: episodes are told apart by it"
             raise InvalidCost("is empty", where=self._at(number, column), remedy=remedy)
+        if isinstance(cell, float) and cell.is_integer():  # JSON has one kind of number: 1.0 is 1
+            return int(cell)
         is_text = isinstance(cell, str) and self._first.file_format != "jsonl"
         return int(cell) if is_text and cell.isdecimal() and len(cell) <= _LONGEST_NUMBER else cell
 
