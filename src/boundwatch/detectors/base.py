@@ -59,52 +59,41 @@ class ShiftSize(NamedTuple):
 class Finding(InNotebook):
     """A verdict with its evidence.
 
-    **Guarantee**: for every deployment distribution whose expected cost is at most the certified one, ADVERSE
-    is declared with probability at most `false_positive_rate`; for every one whose expected cost is higher,
-    BENIGN is declared with probability at most `false_negative_rate`; for every one whose expected cost
-    exceeds the certified one by more than the margin, `no_worse` is True with probability at most that, too.
-    All are over the draw of the certificate's data and of the new episodes; none is the probability of being
-    wrong given a verdict. From an anytime-valid detector all this holds for "ever declared, however long you
-    look", and each shift limit for all times at once, except with probability at most the total of its side.
-    With binary costs its alarm may come before its limits exclude a shift of zero: the alarm is exact, the
-    limits hold at every margin.
+    **Guarantee**: ADVERSE is declared with probability at most `false_positive_rate` in any world whose
+    expected cost is at most the certified one, BENIGN with at most `false_negative_rate` in any whose
+    expected cost is higher, and `no_worse` is True with at most the latter in any that is worse by more than
+    the margin: over the draw of the certificate's data and of the new episodes, not given a verdict. From an
+    anytime-valid detector this holds for "ever declared, however long you look", and each shift limit for all
+    times at once, except with probability at most the total of its side. With binary costs its alarm may come
+    before its limits exclude a shift of zero: the alarm is exact, the limits hold at every margin.
 
     Attributes
     ----------
-    verdict
-        The answer.
-    n, mean_cost
-        Number and mean of the new costs.
     p_adverse, p_benign
         Upper bounds on the p-values of "the expected cost did not rise" and "it did rise": small is evidence.
-        They are valid over the joint draw if `tail` is ``"joint"``, else while the certificate's limits hold,
-        and its delta comes on top.
+        Valid over the joint draw if `tail` is ``"joint"``, else while the certificate's limits hold, and its
+        delta comes on top.
     shift_lower, shift_upper
         Limits on (deployed minus certified expected cost); the paper's Delta C_A and -Delta C_B.
     false_positive_rate, false_negative_rate
         The guaranteed totals, with the certificate's own delta included.
-    detector, tail
-        Which detector spoke, and with which tail bound; ``"joint"`` if the new costs were judged together
-        with those of the certificate.
-    binary
-        Whether costs are 0 or 1, so that people read of failures in trials.
+    tail
+        The tail bound, or ``"joint"`` if the new costs were judged together with those of the certificate.
     shares_of
         If costs are shares of failed trials: the cluster that each is of, ``"scene"``, say. `n` counts them.
     margin, no_worse
-        How much worse was declared acceptable, and whether it is shown, at the level of
-        `false_negative_rate`, that the expected cost rose by no more than that; both None without a margin.
+        How much worse was declared acceptable, and whether it is shown that the expected cost rose by no more
+        than that; both None without a margin.
     e_adverse, e_benign
-        Of a detector that bets: e-values against "the expected cost did not rise" and "it did rise", large is
-        evidence. If new costs are judged jointly with those of the certificate, the expected value under the
-        hypothesis is at most 1 over the draw of both, at any stopping time. Against the limits of another
-        certificate it is at most 1 while the limit of that side holds. (When it does not, which has a chance
-        of at most its `delta`, there is no limit.)
+        Of a detector that bets: e-values against the same hypotheses, large is evidence. Judged jointly,
+        their expected value under the hypothesis is at most 1 over the draw of both, at any stopping time;
+        else it is at most 1 while the certificate's limit of that side holds, and has no limit when it fails
+        (a chance of at most its `delta`).
     first_alarm
-        Of an anytime-valid detector: the episode, counted from 1, at which the verdict was reached; None
-        while it is WITHIN.
+        Of an anytime-valid detector: the episode, counted from 1, of the verdict; None while WITHIN.
     tasks
         If the mean over a fixed set of tasks was certified: the finding on each, under the same error rates.
-        All other fields are then about all tasks together. Empty elsewhere.
+        All other fields are then about all tasks together.
     """
 
     verdict: Verdict
@@ -141,9 +130,8 @@ class Finding(InNotebook):
     def shift_size(self) -> ShiftSize:
         """How far the world has moved at least, judged by the costs alone.
 
-        **Guarantee**: it overstates either distance with probability at most `false_positive_rate`, because
-        `shift_lower` is then above the true shift. Zero says that the costs show no move for the worse; a
-        world may move far without touching the cost.
+        **Guarantee**: it overstates either distance with probability at most `false_positive_rate`. Zero says
+        that the costs show no move for the worse; a world may move far without touching the cost.
         """
         return ShiftSize(
             tv=min(max(self.shift_lower, 0.0), 1.0), kl=float(bounds.shift_kl_lower(self.shift_lower))

@@ -33,21 +33,18 @@ _OF_ALL = ("false_positive_rate", "false_negative_rate", "detector", "tail")
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFinding(Finding):
-    """What a `FamilyTest` found for one task; the verdict takes all other tasks into account.
+    """What a `FamilyTest` found for one task; verdict and `no_worse` take all other tasks into account.
 
-    The p-values are its own, not corrected, and valid over the joint draw if its `tail` is ``"joint"``, else
-    while the certificate's limit of that side holds; with e-BH whenever they are read. E-values there are
-    with e-BH, at the times that `FamilyTest` names. The limits on the shift hold for all tasks at once, the
-    rates are those of the family, and `no_worse` takes all other tasks into account.
+    The p-values are its own, not corrected, and with e-BH valid whenever they are read. It has e-values with
+    e-BH only, valid at the times that `FamilyTest` names. The limits on the shift hold for all tasks at once;
+    the rates are those of the family.
 
     Attributes
     ----------
-    task
-        Its name.
     adjusted_adverse, adjusted_benign
         The smallest level of the family at which it would be called ADVERSE or BENIGN: Holm's adjusted
-        p-values, or the smallest false discovery rate. The verdict compares these with the levels; with Holm
-        the deltas of certificates that are judged jointly are part of the level.
+        p-values (the deltas of certificates that are judged jointly are part of the level), or the smallest
+        false discovery rate.
     """
 
     task: str
@@ -65,14 +62,10 @@ class FamilyFinding(InTable):
 
     Attributes
     ----------
-    tasks
-        The finding on each task with new costs, in the order of the family.
     verdict
         ADVERSE if any task is, BENIGN if all are, else WITHIN.
     false_positive_rate, false_negative_rate
         The guaranteed totals for wrong ADVERSE and wrong BENIGN verdicts, deltas included.
-    control
-        ``"holm"`` (the probability of any wrong verdict) or ``"e-bh"`` (the expected share of wrong ones).
     not_judged
         Tasks that are certified but had no new costs.
     """
@@ -128,31 +121,26 @@ class FamilyFinding(InTable):
 class FamilyTest:
     """Compares the new costs of several tasks with their certificates, and corrects for their number.
 
-    **Guarantee**, with ``control="holm"``: ADVERSE is declared for any task whose expected cost did not
-    rise with probability at most `alpha_adverse` + the `delta_upper` of the tasks judged; BENIGN for any
-    task whose expected cost did rise with at most `alpha_benign` + their `delta_lower`. With
-    ``control="e-bh"``: the expected share of tasks among those called ADVERSE whose expected cost did not
-    rise is at most the same sum (and likewise for BENIGN). With a margin, `no_worse` keeps what BENIGN
-    keeps. **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged
-    policy; which tasks are judged, and how many episodes each has, was fixed without regard to the costs.
-    The tasks may then depend on each other in any way. With e-bh the costs may decide when you stop, if
-    the expected cost of each task's next episode is the same given the past of *all* tasks: none may meet
-    scenes that another has met before.
+    **Guarantee**, with ``control="holm"``: any task whose expected cost did not rise is called ADVERSE with
+    probability at most `alpha_adverse` + the `delta_upper` of the tasks judged, and any whose expected cost
+    did rise BENIGN with at most `alpha_benign` + their `delta_lower`. With ``control="e-bh"`` these sums
+    limit the expected share of wrong ones among the tasks called so. `no_worse` keeps what BENIGN keeps.
+    **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged policy; which
+    tasks are judged, and how many episodes each has, was fixed without regard to the costs. The tasks may
+    depend on each other in any way. With e-bh the costs may decide when you stop, if the expected cost of
+    each task's next episode is the same given the past of *all* tasks: none may meet scenes that another has
+    met before.
 
     Parameters
     ----------
-    family
-        The certificates.
     alpha_adverse, alpha_benign
         Levels for all tasks together; the deltas come on top.
     control
         ``"holm"``, or ``"e-bh"``, which lets you decide later when to stop.
     tail
-        With ``"holm"``, as in `HypothesisTest`: left out, tasks are judged jointly with the costs behind
-        their certificates where those have them.
+        With ``"holm"``, as in `HypothesisTest`, for each task.
     margin
-        How much worse is acceptable for every task, in expected cost; a finding's `no_worse` says whether it
-        is shown that its cost did not rise by more.
+        How much worse is acceptable for every task, in expected cost.
 
     Examples
     --------
@@ -199,12 +187,8 @@ class FamilyTest:
     def decide(self, costs: Mapping[str, ArrayLike]) -> FamilyFinding:
         """Judge the new costs of every task.
 
-        Parameters
-        ----------
-        costs
-            The new costs of each task. A task without a certificate is an error; one without costs is not
-            judged. What is suspicious about `Episodes` is said as a Python warning; a certificate's own are
-            refused.
+        A task without a certificate is an error; one without costs is not judged. What is suspicious about
+        `Episodes` is said as a Python warning; a certificate's own are refused.
         """
         if unknown := [task for task in costs if task not in self.family]:
             problem, remedy = no_certificate(unknown[0], self.family)
@@ -248,11 +232,6 @@ class FamilyTest:
 
     def could_alarm(self, sizes: Mapping[str, int]) -> dict[str, bool]:
         """Return whether failures throughout would be ADVERSE for each task, if all others were ADVERSE, too.
-
-        Parameters
-        ----------
-        sizes
-            The number of new episodes of each task.
 
         Examples
         --------

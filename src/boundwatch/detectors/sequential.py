@@ -20,9 +20,6 @@ from boundwatch.errors import InvalidSetting, SchemaMismatch
 class SequentialTest(AnytimeDetector[EvidenceFinding]):
     """Watches a stream of costs and may be read after every episode.
 
-    New costs are judged jointly with those of a held-out certificate, otherwise against its limits: see
-    `boundwatch.detectors.joint` and `evidence`.
-
     **Guarantee**: ADVERSE is ever declared with probability at most `alpha_adverse` + the certificate's
     `delta_upper` in any world that is not worse, BENIGN with at most `alpha_benign` + `delta_lower` in any
     that is, over the draw of the certificate's costs and of the stream, however long it runs and whatever
@@ -30,29 +27,22 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
     of the certified kind whose expected value, given all earlier episodes, does not exceed the certified one
     (i.i.d. episodes are a special case), and an unchanged policy.
 
-    Of m streams whose tests share a certificate and have `sharing` = m, any is ever wrongly called ADVERSE
-    with probability at most the sum of their `alpha_adverse` + one `delta_upper`, and likewise BENIGN,
-    however the streams depend on each other. Without `sharing` that takes up to m times `delta_upper`.
-
-    Alarms latch: the verdict stays until `reset`, which starts a new test with its own levels, except that
-    ADVERSE still replaces BENIGN. Each side has its own level, so no promise pays for that. A shift that
-    begins late is `ChangeDetector`'s task: here, the evidence against a shift that was gathered before must
-    first be used up.
-
-    A certificate of the mean over tasks is watched in rounds, in which each task is run once: see
-    `boundwatch.detectors.rounds`. Say the task of each cost: ``update(cost, task)``.
+    Alarms latch until `reset`, which starts a new test with its own levels, except that ADVERSE still
+    replaces BENIGN. For a shift that begins late take `ChangeDetector`: here, earlier evidence against a
+    shift must first be used up. A certificate of the mean over tasks is watched in rounds, in which each task
+    is run once (see `boundwatch.detectors.rounds`): ``update(cost, task)``.
 
     Parameters
     ----------
-    certificate
-        The promise to compare with.
     alpha_adverse, alpha_benign
         Levels of the two tests. The certificate's delta comes on top: see the finding's totals.
     margin
-        How much worse is acceptable, in expected cost; the finding's `no_worse` says when it is shown that
-        the cost did not rise by more.
+        How much worse is acceptable, in expected cost; see the finding's `no_worse`.
     sharing
-        Between how many streams the certificate's delta is divided, this one included.
+        Between how many streams, this one included, the certificate's delta is divided. Of m streams with one
+        certificate and `sharing` = m, however they depend on each other, any is ever wrongly called ADVERSE
+        with probability at most the sum of their `alpha_adverse` + one `delta_upper`, and likewise BENIGN;
+        without it, up to m times `delta_upper`.
 
     Examples
     --------
@@ -114,14 +104,10 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
         return self._evidence.thresholds
 
     def update(self, cost: float, stratum: str | None = None) -> EvidenceFinding:
-        """Count one more episode and return the finding.
+        """Count one more episode and return the finding; an invalid cost raises `InvalidCost`.
 
-        Parameters
-        ----------
-        cost
-            Its cost, of the certified kind. A cost that is not raises `InvalidCost` and is not counted.
-        stratum
-            Its task, if the mean over several is certified.
+        An invalid cost is not counted. `stratum` is the episode's task, if the mean over several is
+        certified.
         """
         if stratum is not None:
             problem = "goes with a certificate of the mean over tasks"
@@ -131,16 +117,10 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
     def peek(self, partial_cost: float) -> EvidenceFinding:
         """Return what would be found if the running episode ended now; count nothing.
 
-        **Guarantee**: costs only add up, so the episode will cost at least `partial_cost`, and the evidence
-        for a rise grows with the cost. An ADVERSE peek is therefore final: whatever the rest of the episode
-        brings, `update` will say the same. Alarms by peeks and updates together keep the level of the
-        updates. A running episode is no evidence for low costs, as it may still cost more: BENIGN,
-        `no_worse`, `e_benign`, `p_benign` and `shift_upper` are those of the episodes that ended.
-
-        Parameters
-        ----------
-        partial_cost
-            What the running episode has cost so far, of the certified kind; the final cost must not be lower.
+        **Guarantee**: an ADVERSE peek is final: whatever the rest of the episode brings, `update` will say
+        the same, so alarms by peeks and updates together keep the level. BENIGN, `no_worse`, `e_benign`,
+        `p_benign` and `shift_upper` are those of the episodes that ended. **Assumes**: costs only add up, so
+        the episode will cost at least `partial_cost`.
 
         Examples
         --------
