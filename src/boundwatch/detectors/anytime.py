@@ -49,24 +49,15 @@ class AnytimeDetector(ABC, Generic[Found]):
         return words if self.first_alarm is None else f"{words}, since episode {self.first_alarm}"
 
     def update(self, cost: float) -> Found:
-        """Count one more episode and return the finding.
-
-        Parameters
-        ----------
-        cost
-            Its cost, of the certified kind. A cost that is not raises `InvalidCost` and is not counted.
-        """
+        """Count one more episode and return the finding; an invalid cost raises `InvalidCost`, uncounted."""
         self._step(self._check(cost))
         return self._finding()
 
     def update_many(self, costs: ArrayLike) -> Found:
         """Count many episodes in their order; the result is that of `update` on each.
 
-        Parameters
-        ----------
-        costs
-            At least one cost. If one of them is invalid, none is counted. What is suspicious about `Episodes`
-            is said as a Python warning; the certificate's own are refused.
+        If one cost is invalid, none is counted. What is suspicious about `Episodes` is said as a Python
+        warning; the certificate's own are refused.
         """
         for cost in new_costs(costs, self.certificate).tolist():
             self._step(cost)
@@ -114,14 +105,9 @@ class AnytimeDetector(ABC, Generic[Found]):
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Self:
-        """Return the detector that `state_dict` described.
+        """Return the detector that `state_dict` described, possibly through a JSON file.
 
-        Parameters
-        ----------
-        state
-            What `state_dict` returned, possibly through a JSON file.
-        certificate
-            If given, the state must belong to it, or `ProvenanceMismatch` is raised.
+        If a certificate is given, the state must belong to it, or `ProvenanceMismatch` is raised.
         """
         return cls.from_content(state, saving.unseal(cls.__name__, state, certificate))
 

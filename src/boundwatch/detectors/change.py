@@ -33,14 +33,13 @@ class ChangeFinding(Finding):
     statistic_adverse, statistic_benign
         The evidence that costs rose, or fell, at some time; an alarm is at 1/alpha of its side.
     change_began
-        The episode at which the change most likely began, for the side of the verdict; None while WITHIN.
-        It is an estimate, without a guarantee.
+        The episode at which the change most likely began, for the side of the verdict; None while WITHIN. It
+        is an estimate, without a guarantee.
     mean_run_length_adverse, mean_run_length_benign
-        The average number of episodes until a false alarm of each side that is guaranteed if the certificate
-        holds. (If it does not, which has a chance of at most its delta, there is no such number.)
+        The guaranteed average number of episodes until a false alarm of each side, if the certificate holds.
+        (If it does not, which has a chance of at most its delta, there is no such number.)
     false_alarm_probability
-        Upper bound on the probability that ADVERSE is declared by episode n in a world that never gets worse;
-        the certificate's `delta_upper` is included.
+        That of ADVERSE by episode n in a world that never gets worse, at most; `delta_upper` is included.
     """
 
     statistic_adverse: float
@@ -54,10 +53,8 @@ class ChangeFinding(Finding):
 class ChangeDetector(AnytimeDetector[ChangeFinding]):
     """Watches a stream for a shift that may begin at any time.
 
-    Every episode starts a new set of bets that the world has changed just now; the Shiryaev-Roberts statistic
-    is the sum of their capitals, the CUSUM statistic takes the best start of each bet. Either is updated from
-    its last value, so the memory does not grow. With costs of 0 and 1 the best starts of two bets are a
-    Markov chain, and the alarm is calibrated to its run length.
+    Every episode starts new bets that the world has changed just now; the Shiryaev-Roberts statistic is the
+    sum of their capitals, the CUSUM statistic takes the best start of each bet. The memory does not grow.
 
     **Guarantee**: if the certificate holds and the world never gets worse, the average number of episodes
     until ADVERSE is declared is at least 1/`alpha_adverse`, and ADVERSE is declared within N episodes with
@@ -66,10 +63,6 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
 
     Parameters
     ----------
-    certificate
-        The promise to compare with.
-    alpha_adverse, alpha_benign
-        One over the average run length to a false alarm of each side, if the certificate holds.
     method
         ``"calibrated"`` (for binary costs, and then the default: it alarms soonest), ``"shiryaev-roberts"``
         (the default for others) or ``"cusum"`` (fewer false alarms than promised).
@@ -139,10 +132,7 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
     def false_alarm_probability(self, episodes: int) -> float:
         """Bound the probability of a false ADVERSE within so many episodes, the certificate's delta included.
 
-        Parameters
-        ----------
-        episodes
-            How many, counted from the beginning or the last `reset`.
+        Episodes count from the beginning or the last `reset`.
         """
         return min(1.0, episodes * self.alpha_adverse + self.certificate.delta_upper)
 

@@ -14,21 +14,11 @@ from boundwatch.errors import InvalidLevel
 class ConfidenceInterval(FixedSampleDetector):
     """Declares a shift when its confidence interval excludes zero (Theorem 3, Algorithm 2).
 
-    The rates are totals: what the certificate's delta has not spent goes into the interval.
-
     **Guarantee**: ADVERSE is declared with probability at most `false_positive_rate` in any world that is not
     worse, BENIGN with at most `false_negative_rate` in any that is; and each limit on the shift fails with at
-    most the same probability. **Assumes**: i.i.d. episodes, one look at a number of them fixed in advance, an
-    unchanged policy.
-
-    Parameters
-    ----------
-    certificate
-        The promise to compare with.
-    false_positive_rate, false_negative_rate
-        The rates to guarantee, larger than the certificate's `delta_upper` and `delta_lower`.
-    tail, margin
-        As in `HypothesisTest`.
+    most the same probability. The rates are totals, and must exceed the certificate's `delta_upper` and
+    `delta_lower`: the rest goes into the interval. **Assumes**: i.i.d. episodes, one look at a number of them
+    fixed in advance, an unchanged policy. `tail` and `margin` are as in `HypothesisTest`.
 
     Examples
     --------

@@ -1,16 +1,10 @@
 """Which tests a fleet has begun, and what share of the false discovery rate each of them may spend.
 
-e-BH lists the k tests with the largest e_i g_i, for the largest k whose k-th is at least 1/(k rate). A test
-that is listed has 1/k <= rate e_i g_i, so the expected share of wrong ones is at most rate times the sum of
-g_i E[e_i], and that is at most the rate if the shares g_i add up to 1 or less. They must not depend on costs:
-dividing by the number of tests begun so far is wrong when that number grows while somebody looks, or when
-those that look fine are begun again until one does not.
-
-So the shares are dealt out in advance. The streams of the first look divide one half, equally. The other half
-is kept for tests that begin later: streams that appear after the first look, and streams that are reset. The
-next m (as many as there were at the first look) divide 1/6, the 2m after those 1/12, and so on: block b has
-1/((b + 1)(b + 2)), and all of them add up to one half. If the total number of tests is declared, no
-reserve is needed: each test has an equal share of the whole.
+e-BH lists the k tests with the largest e_i g_i, for the largest k whose k-th is at least 1/(k rate). The
+shares g_i must add up to at most 1 and not depend on costs, so they are dealt out in advance: one half,
+equally, to the m streams of the first look; of the rest, block b of later tests (new streams and resets), m
+2^(b - 1) of them, divides 1/((b + 1)(b + 2)). If the total number is declared, each has an equal share of the
+whole. The proof is in ``docs/theory.md``.
 """
 
 from __future__ import annotations

@@ -46,13 +46,7 @@ class _Content:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class StreamFinding(EvidenceFinding):
-    """What a `Fleet` knows about one stream, by itself.
-
-    Attributes
-    ----------
-    stream
-        Its name.
-    """
+    """What a `Fleet` knows about one stream, by itself."""
 
     stream: str | int
 
@@ -71,16 +65,7 @@ class Fleet:
     may be reset, after a look and because of it. **Assumes**: for each stream, as in `SequentialTest`; which
     streams there are at the first look does not depend on their costs; and either a stream's expected cost
     does not exceed the certified one given the past of all streams, or the look comes at a time that was
-    fixed in advance.
-
-    Parameters
-    ----------
-    certificate
-        The promise to compare every stream with.
-    alpha_adverse, alpha_benign
-        Levels of the two tests of each stream.
-    margin
-        As in `SequentialTest`.
+    fixed in advance. Parameters are as there, for each stream.
 
     Examples
     --------
@@ -157,18 +142,9 @@ class Fleet:
     def update(self, ids: Iterable[str | int] | str | int, costs: ArrayLike) -> list[str | int]:
         """Count one more episode of each stream named; a stream may be named repeatedly, and may be new.
 
-        Parameters
-        ----------
-        ids
-            One name (text or a whole number) per cost, or a single one.
-        costs
-            The costs, of the certified kind, or a single one. If one is invalid, none is counted. What is
-            suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
-
-        Returns
-        -------
-        list
-            The streams that alarmed with these costs; ADVERSE after BENIGN counts again.
+        Names are text or whole numbers, one per cost. If a cost is invalid, none is counted. What is
+        suspicious about `Episodes` is said as a Python warning; the certificate's own are refused. Return the
+        streams that alarmed with these costs; ADVERSE after BENIGN counts again.
         """
         single = isinstance(ids, str | int)
         if isinstance(ids, str | int):
@@ -189,13 +165,7 @@ class Fleet:
         return [known[row] for row in alarmed.tolist()]
 
     def finding(self, stream: str | int) -> StreamFinding:
-        """Return what is known about one stream.
-
-        Parameters
-        ----------
-        stream
-            Its name.
-        """
+        """Return what is known about one stream."""
         name = _name(stream, "stream")
         row = self._row(name)
         known = self._evidence.row(row)
@@ -223,8 +193,8 @@ class Fleet:
         """Return the streams whose costs have risen, with the false discovery rate under control (e-BH).
 
         The first look deals out the rate: one half to the streams there are, equally, and the other half to
-        tests that begin later, which are streams that appear after it and streams that are reset. A declared
-        number needs no such reserve.
+        tests that begin later: streams that appear after it or are reset. A declared number needs no such
+        reserve.
 
         Parameters
         ----------
@@ -232,7 +202,7 @@ class Fleet:
             The false discovery rate to keep; see the class for when the certificate's delta comes on top.
         streams
             How many streams there will be at most, counting one more for every reset; declared at the first
-            look and kept from then on. Left out: what the first look said.
+            look and kept from then on.
         """
         level = check_level(rate, "rate")
         total = len(self._rows)
@@ -253,13 +223,8 @@ class Fleet:
     def reset(self, stream: str | int) -> None:
         """Forget the costs and any alarm of one stream; what follows is a new test of it.
 
-        `discoveries` counts it as one: a reset stream is listed on the evidence since, with a smaller share
-        of the rate, so that restarting streams until one alarms does not break the rate.
-
-        Parameters
-        ----------
-        stream
-            Its name.
+        `discoveries` lists it on the evidence since, with a smaller share of the rate, so that restarting
+        streams until one alarms does not break the rate.
         """
         row = self._row(_name(stream, "stream"))
         if self._evidence.rows["n"][row]:

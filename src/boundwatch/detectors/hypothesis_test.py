@@ -26,8 +26,6 @@ class HypothesisTest(FixedSampleDetector):
 
     Parameters
     ----------
-    certificate
-        The promise to compare with.
     alpha_adverse, alpha_benign
         Levels of the two tests. The certificate's delta comes on top: see the finding's totals.
     tail
@@ -36,8 +34,7 @@ class HypothesisTest(FixedSampleDetector):
         certificate's limits: ``"hoeffding"`` (the paper's), ``"kl"``, ``"exact"`` (binary costs only, and
         then the default elsewhere) and ``"betting"`` (the default elsewhere).
     margin
-        How much worse is acceptable, in expected cost; the finding's `no_worse` says whether it is shown that
-        the cost did not rise by more.
+        How much worse is acceptable, in expected cost; see the finding's `no_worse`.
 
     Examples
     --------
@@ -61,11 +58,8 @@ class HypothesisTest(FixedSampleDetector):
     def decide(self, costs: ArrayLike | Mapping[str, ArrayLike]) -> Finding:
         """Judge one dataset; of a certificate of the mean over tasks, all together and each by itself.
 
-        Parameters
-        ----------
-        costs
-            Costs of n new episodes; n must not depend on them. Of several tasks: `Episodes` that say which
-            task each is of, or a mapping of tasks to costs; all certified tasks, and no other.
+        The number of episodes must not depend on their costs. Of several tasks: `Episodes` that say which
+        task each is of, or a mapping of tasks to costs; all certified tasks, and no other.
 
         Examples
         --------

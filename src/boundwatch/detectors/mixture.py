@@ -1,18 +1,9 @@
 """The bets behind every anytime-valid detector: which sizes, which shares, and their exact crossing rates.
 
-A bet of size b against "the mean cost is at most U" multiplies its capital by 1 - b + b x/U at a cost x. If
-the mean is at most U, the expected factor is at most 1 whatever came before, so the capital, and every
-average of such capitals with shares fixed in advance, is a non-negative supermartingale that starts at 1.
-By Ville's inequality it ever reaches 1/alpha with probability at most alpha.
-
-Costs of 0 and 1 allow more. Bet b is then the likelihood ratio of a failure rate p = b + (1 - b) U against
-U, and the wealth depends on the counts of episodes and failures alone, so the probability of ever reaching
-a threshold can be computed instead of bounded: `exact_threshold` returns nearly the smallest one that keeps
-it below alpha, never below 1/sqrt(alpha). At a bound of 0.1 it is less than half of 1/alpha, at 0.33 four
-fifths: Ville's inequality gives away how far a failure carries the wealth past its mark, and the lower the
-bound, the farther that is.
-
-How sizes and shares were chosen, with the table, is in ``docs/anytime.md``.
+A bet of size b against "the mean cost is at most U" multiplies its capital by 1 - b + b x/U at a cost x.
+While that holds, an average of capitals with shares fixed in advance is a non-negative supermartingale that
+starts at 1, and ever reaches 1/alpha with probability at most alpha (Ville). With costs of 0 and 1 that
+probability is computed instead of bounded, so that a lower threshold keeps it. See ``docs/anytime.md``.
 """
 
 from __future__ import annotations
@@ -70,8 +61,7 @@ def exact_threshold(bound: float, alpha: float) -> float:
     """Return the wealth at which to alarm on costs of 0 and 1: nearly the smallest that keeps the promise.
 
     **Guarantee**: a stream of independent costs with failure rates of at most `bound` ever reaches it with
-    probability at most `alpha`, as for 1/alpha, which is never exceeded. It is found by nine halvings of the
-    range between 1/sqrt(alpha), below which it never is, and 1/alpha. Crossings in the first 2,000
+    probability at most `alpha`. It is between 1/sqrt(alpha) and 1/alpha. Crossings in the first 2,000
     episodes are summed exactly; later ones are bounded by Ville's inequality from what is left then.
 
     Examples

@@ -1,21 +1,14 @@
 """Predicted costs as side information: fewer real trials, valid whatever the predictor.
 
-Every trial comes with a predicted cost for its scene, and with predictions for other scenes of the *same new
-world* that were observed but not run. A bet then multiplies the capital by
+Every trial comes with a predicted cost f for its scene, and with predictions for other scenes of the *same
+new world* that were not run. A bet multiplies the capital by
 
     1 + s (nu (c - U) + A(f) - mean of A over the scenes that were not run),
 
-with nu, A and s fixed before the round. Run and unrun scenes come from one world, so the two A terms have the
-same expected value whatever A is, and the factor's is at most 1 whenever the expected cost is at most U. A
-good predictor makes A(f) cancel most of the luck of the scene. A bad one only costs power.
-
-Centering A at its mean in the *certified* world instead would test "nothing changed", and alarm when the
-scenes look different and the costs are the same. `tests/guarantees/test_predicted.py` shows that.
-
-For a model r(f) of the failure rate in the new world, the bet with the fastest growth is the likelihood ratio
-against the nearest model q(f) whose mean is U: r/q - (1 - r)/(1 - q) is the same nu in every scene, and
-A = (1 - r)/(1 - q). The models here shift the logit of the prediction, with slope 1 (the predictor is right
-except for its level), 1/2 (overconfident) or 0 (useless: a bet on costs alone), to one of 16 levels.
+with nu, A and s fixed before the round. ``docs/theory.md`` shows why that is valid for any A, and that A = (1
+- r)/(1 - q) is the fastest for a model r of the failure rate and the nearest q with mean U. The models here
+shift the logit of the prediction, with slope 1 (the predictor is right except for its level), 1/2
+(overconfident) or 0 (useless: a bet on costs alone), to one of 16 levels.
 """
 
 from __future__ import annotations
@@ -58,14 +51,10 @@ _HALVINGS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class PredictedFinding(Finding):
-    """What a `PredictedTest` knows after a trial; valid whenever it is read.
+    """What a `PredictedTest` knows after a trial, `predicted` of which came with predictions.
 
-    The shift limits come from the costs alone, so an alarm may come before they exclude a shift of zero.
-
-    Attributes
-    ----------
-    predicted
-        How many of the trials came with predictions.
+    Valid whenever it is read. The shift limits come from the costs alone, so an alarm may come before they
+    exclude a shift of zero.
     """
 
     predicted: int
@@ -75,16 +64,9 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
     """Watches a stream of costs with the help of predicted costs; may be read after every trial.
 
     **Guarantee**: that of `SequentialTest` against the certified limits, for any predictor, good, useless or
-    malicious: ADVERSE is ever declared with probability at most `alpha_adverse` + the certificate's
-    `delta_upper` in any world that is not worse, BENIGN with at most `alpha_benign` + `delta_lower` in any
-    that is. **Assumes**: given the past, the scene of the trial and the scenes that were not run are
+    malicious. **Assumes**: given the past, the scene of the trial and the scenes that were not run are
     exchangeable (draws from the same new world), the predictor sees them in the same way and does not look at
     the cost; costs of the certified kind, an unchanged policy.
-
-    Parameters
-    ----------
-    certificate, alpha_adverse, alpha_benign
-        As in `SequentialTest`.
 
     Examples
     --------
@@ -139,8 +121,6 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
 
         Parameters
         ----------
-        cost
-            Its cost, of the certified kind.
         predicted
             The cost predicted for its scene, in [0, 1], made without looking at the cost.
         unlabeled
@@ -159,13 +139,8 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
     ) -> PredictedFinding:
         """Count many trials in their order; the result is that of `update` on each.
 
-        Parameters
-        ----------
-        costs
-            At least one cost. If anything is invalid, nothing is counted. What is suspicious about `Episodes`
-            is said as a Python warning; the certificate's own are refused.
-        predicted, unlabeled
-            For each cost its prediction, and its list of predictions for scenes that were not run.
+        If anything is invalid, nothing is counted. What is suspicious about `Episodes` is said as a Python
+        warning; the certificate's own are refused.
         """
         values = new_costs(costs, self.certificate).tolist()
         given = [None] * len(values) if predicted is None else np.asarray(predicted, dtype=object).ravel()
