@@ -74,8 +74,8 @@ def headline(results: dict[str, Any]) -> str:
     """Return the table of detectors."""
     lines = [
         "| detector | reference | false alarms, usual | alarms, looks different | weak: trials | found "
-        "| strong: trials | found |",
-        "|---|---|---|---|---|---|---|---|",
+        "| strong: trials |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name in results["tasks"][0]["detectors"]:
         for size in map(str, results["references"]):
@@ -91,7 +91,7 @@ def headline(results: dict[str, Any]) -> str:
             bold = "**" if name == OURS else ""
             lines.append(
                 f"| {bold}{name}{bold} | {int(size):,} | {share(USUAL.name, 1)} | {share('harmless', 1)} "
-                f"| {trials('weak')} | {share('weak', 0)} | {trials('strong')} | {share('strong', 0)} |"
+                f"| {trials('weak')} | {share('weak', 0)} | {trials('strong')} |"
             )
     return "\n".join(lines)
 
@@ -115,37 +115,27 @@ def losses(results: dict[str, Any]) -> str:
                     gap = ours["trials"] - theirs["trials"]
                     if gap > 2 * math.hypot(ours["error"], theirs["error"]):
                         lost += 1
-                        told = f"{task['task']}, {world}, with {int(size):,} reference episodes: "
-                        worst = max(worst, (gap, told + f"{theirs['trials']:.0f}, ours {ours['trials']:.0f}"))
+                        told = f"{theirs['trials']:.0f} trials, ours {ours['trials']:.0f} ("
+                        worst = max(worst, (gap, told + f"{task['task']}, {world}, {int(size):,})"))
             parts.append((lost, of, size))
         lines.append((sum(part[0] for part in parts), name, parts, worst[1]))
     told = []
     for total, name, parts, example in sorted(lines, key=lambda line: -line[0]):
-        counts = " and ".join(
-            f"{lost} of {of} worlds with {int(size):,} reference episodes" for lost, of, size in parts
-        )
-        text = f"- **{name}** is earlier in {counts}"
-        told.append(text + (f"; widest gap in trials: {example}." if total else "."))
+        if total:
+            counts = ", ".join(f"{lost} of {of} with {int(size):,}" for lost, of, size in parts)
+            told.append(f"- **{name}**: {counts}; widest gap: {example}.")
+    never = [name for total, name, *_ in lines if not total]
+    if never:
+        told.append(f"- **{' and '.join(never)}**: none.")
     return "\n".join(told)
 
 
 def tasks_table(results: dict[str, Any]) -> str:
-    """Return the table of tasks: policy, failure rate and certificates."""
-    sizes = [str(size) for size in results["references"]]
-    heads = " | ".join(f"certificate from {int(size):,}" for size in sizes)
-    lines = [
-        f"| task | from | failure | training | failures | {heads} |",
-        "|---|---|---|---|---|" + "---|" * len(sizes),
-    ]
+    """Return the table of tasks: what fails there, and how often in the usual world."""
+    lines = ["| task | from | failure | failures |", "|---|---|---|---|"]
     for task in results["tasks"]:
-        usual = task["worlds"][USUAL.name]
-        promises = " | ".join(
-            "{:.1f} to {:.1f} %".format(*(100 * x for x in task["certificates"][s])) for s in sizes
-        )
-        lines.append(
-            f"| {task['task']} | {task['package']} | {task['failure']} | {task['training_seconds']:.0f} s "
-            f"| {100 * usual['failure_rate']:.1f} % of {usual['episodes']:,} | {promises} |"
-        )
+        rate = f"{100 * task['worlds'][USUAL.name]['failure_rate']:.1f} %".replace(" ", NO_BREAK)
+        lines.append(f"| {task['task']} | {task['package']} | {task['failure']} | {rate} |")
     return "\n".join(lines)
 
 
