@@ -46,13 +46,6 @@ def anytime_lower(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:
     probability; rounded outward. **Assumes**: costs of 0 and 1, each a failure with the same probability
     given all earlier ones.
 
-    Parameters
-    ----------
-    failures, n
-        As in `anytime_log_wealth`.
-    delta
-        Probability with which the limit may ever fail.
-
     Examples
     --------
     >>> float(anytime_lower(7, 10, 0.05).round(4))
@@ -69,7 +62,7 @@ def anytime_lower(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:
 
 
 def anytime_upper(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:
-    """Return the same from above; parameters as in `anytime_lower`.
+    """Return the same from above.
 
     Examples
     --------

@@ -62,8 +62,6 @@ def audit_upper(audited: Audited, delta: float, *, policy: bool = False) -> floa
     drawn at random without replacement among those that the judge called alike; how many of each was fixed
     before any label. With `policy` also i.i.d. episodes, whose number was fixed in advance.
 
-    Examples
-    --------
     >>> audited = Audited(Judged(800, 200), Judged(37, 13), failures=Judged(1, 12))
     >>> audit_upper(audited, 0.025), round(audit_upper(audited, 0.025, policy=True), 4)
     (0.289, 0.2985)
@@ -99,8 +97,6 @@ def judge_errors(audited: Audited, delta: float) -> tuple[tuple[float, float], t
     **Guarantee**: with probability at least 1 - delta over the draw, all four hold for the judged episodes.
     **Assumes**: as `audit_upper`.
 
-    Examples
-    --------
     >>> misses, alarms = judge_errors(Audited(Judged(800, 200), Judged(37, 13), Judged(1, 12)), 0.05)
     >>> [round(each, 3) for each in (*misses, *alarms)]
     [0.005, 0.506, 0.001, 0.104]
@@ -126,8 +122,6 @@ def bounded_upper(given: Sequence[Array], delta: float, *, policy: bool = False)
 
     **Guarantee** and **Assumes**: as `audit_upper`, for the mean over all judged episodes or expected cost.
 
-    Examples
-    --------
     >>> judge, labels = np.tile([0.1, 0.5], 500), np.tile([0.1, 0.6], 20)
     >>> given = [np.stack([x, np.ones_like(x)]) for x in (judge, labels, (labels - judge[:40] + 1) / 2)]
     >>> round(bounded_upper(given, 0.025), 3), round(bounded_upper(given, 0.025, policy=True), 3)

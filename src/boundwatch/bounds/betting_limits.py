@@ -53,12 +53,8 @@ def fixed_bets(n: int) -> tuple[Array, Array]:
 def betting_log_wealth(costs: ArrayLike, null_mean: float | Array) -> Array:
     """Return the logarithm of the capital after betting that the mean exceeds `null_mean`.
 
-    Parameters
-    ----------
-    costs
-        Costs in [0, 1]; the last axis runs over the n episodes of one dataset.
-    null_mean
-        The largest mean that the null hypothesis allows, for all datasets or for each.
+    The last axis of `costs` runs over the episodes of one dataset; `null_mean` is the largest
+    mean that the null hypothesis allows, for all datasets or for each.
 
     Examples
     --------
@@ -82,8 +78,6 @@ def betting_p_value(costs: ArrayLike, null_mean: float | Array) -> Array:
     **Guarantee**: under the null it is at most alpha with probability at most alpha, for every alpha.
     **Assumes**: i.i.d. costs in [0, 1], n fixed in advance.
 
-    Parameters are those of `betting_log_wealth`.
-
     Examples
     --------
     >>> float(betting_p_value([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.2).round(4))
@@ -98,15 +92,8 @@ def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
     **Guarantee**: with probability at least 1 - delta over the draw of the costs, at most the expected cost;
     rounded outward. **Assumes**: i.i.d. costs in [0, 1], n fixed in advance.
 
-    Parameters
-    ----------
-    costs
-        As in `betting_log_wealth`.
-    delta
-        Probability with which the limit may fail.
-    weights
-        How many times each cost of the last axis occurs, for all datasets or for each (whose sums must then
-        be the same); left out, once.
+    `weights` say how many times each cost of the last axis occurs, for all datasets or for each (whose sums
+    must then be the same); left out, once.
 
     Examples
     --------
@@ -125,7 +112,7 @@ def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
 
 
 def betting_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
-    """Return the smallest m that betting on low costs refutes; parameters as in `betting_lower`.
+    """Return the smallest m that betting on low costs refutes; see `betting_lower`.
 
     Examples
     --------
@@ -145,8 +132,6 @@ def tuned_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = None
 
     **Guarantee**: with probability at least 1 - delta over the draw of the costs, at most the expected cost.
     **Assumes**: i.i.d. costs in [0, 1], n fixed in advance.
-
-    Parameters are those of `betting_lower`.
 
     Examples
     --------
@@ -172,7 +157,7 @@ def tuned_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = None
 
 
 def tuned_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
-    """Return the smallest m that bets on low costs refute at this level; parameters as in `betting_lower`.
+    """Return the smallest m that bets on low costs refute at this level; see `tuned_lower`.
 
     Examples
     --------

@@ -14,18 +14,8 @@ def renyi_divergence(
     """Return the Rényi divergence of order 2 of N(mean, diag(variance)) from the prior Gaussian.
 
     D2(P || P0) = (μ-μ0)ᵀ Σ2⁻¹ (μ-μ0) - ½ ln(|Σ2| |Σ| / |Σ0|²) with Σ2 = 2Σ0 - Σ. The paper prints Σ2 in
-    place of its inverse (docs/errata.md, item 1).
-
-    Parameters
-    ----------
-    mean, variance
-        Mean and variances of the posterior P.
-    prior_mean, prior_variance
-        Mean and variances of the prior P0; all four broadcast.
-
-    Returns
-    -------
-    The divergence, >= 0; ``inf`` where a variance reaches twice the prior's.
+    place of its inverse (docs/errata.md, item 1). It is ``inf`` where a variance reaches twice the prior's.
+    Arguments broadcast.
 
     Examples
     --------
@@ -47,7 +37,7 @@ def kl_divergence(
 ) -> float:
     """Return the Kullback-Leibler divergence of N(mean, diag(variance)) from the prior Gaussian.
 
-    Parameters are those of `renyi_divergence`, which is never smaller.
+    `renyi_divergence` is never smaller.
 
     Examples
     --------
@@ -66,14 +56,7 @@ def log_density_ratio(
     prior_mean: ArrayLike,
     prior_variance: ArrayLike,
 ) -> float:
-    """Return ln P(w)/P0(w) for a sample w, the price of the pointwise bound.
-
-    Parameters
-    ----------
-    sample
-        The parameters w that were drawn.
-    mean, variance, prior_mean, prior_variance
-        As in `renyi_divergence`.
+    """Return ln P(w)/P0(w) for the parameters w that were drawn, the price of the pointwise bound.
 
     Examples
     --------

@@ -1,11 +1,8 @@
 """Bounds on the mean of n i.i.d. costs: Hoeffding, kl-Chernoff and, for binary costs, the exact binomial.
 
 Each family has three functions: a lower limit, an upper limit, and the p-value of "the mean is at most
-`null_mean`" to which they are dual. They serve twice: for a certificate from held-out episodes, and for the
-costs that a detector compares with one. The other direction is the same statement about 1 - cost.
-
-Limits never cross the observed mean and p-values are 1 unless the mean lies beyond the null. This costs
-nothing at levels below one half and makes verdicts exclusive at every level (the paper's Lemmas 1 and 2).
+`null_mean`" to which they are dual. Limits never cross the observed mean, and p-values are 1 unless the mean
+lies beyond the null, so verdicts are exclusive at every level (the paper's Lemmas 1 and 2).
 
 **Guarantee** of each limit: with probability at least 1 - delta over the draw of the n costs, it lies on its
 side of the expected cost. **Guarantee** of each p-value: under the null it is at most alpha with probability
@@ -32,16 +29,7 @@ _SMALLEST_EXACT = 1e-50
 def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
     """Return Hoeffding's lower limit, mean - sqrt(ln(1/delta) / 2n), as in the paper's Theorem 3.
 
-    It may fall below 0, as the paper's does.
-
-    Parameters
-    ----------
-    mean
-        Observed means of n costs.
-    n
-        Number of costs.
-    delta
-        Probability with which the limit may fail.
+    It fails with probability at most delta, and may be below 0, as the paper's may.
 
     Examples
     --------
@@ -52,7 +40,7 @@ def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
 
 
 def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
-    """Return Hoeffding's upper limit; parameters as in `hoeffding_lower`.
+    """Return Hoeffding's upper limit.
 
     Examples
     --------
@@ -65,12 +53,7 @@ def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
 def hoeffding_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
     """Return exp(-2n τ²), τ = max(mean - null_mean, 0): the paper's Theorem 2.
 
-    Parameters
-    ----------
-    mean, n
-        As in `hoeffding_lower`.
-    null_mean
-        The largest mean that the null hypothesis allows, for all observed means or for each.
+    `null_mean` is the largest mean that the null hypothesis allows, for all observed means or for each.
 
     Examples
     --------
@@ -84,7 +67,7 @@ def hoeffding_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: fl
 def chernoff_lower(mean: ArrayLike, n: int, delta: float) -> Array:
     """Return the kl-Chernoff lower limit, the smallest p with n kl(mean || p) <= ln(1/delta).
 
-    Never below Hoeffding's; parameters as in `hoeffding_lower`.
+    Never below Hoeffding's.
 
     Examples
     --------
@@ -95,7 +78,7 @@ def chernoff_lower(mean: ArrayLike, n: int, delta: float) -> Array:
 
 
 def chernoff_upper(mean: ArrayLike, n: int, delta: float) -> Array:
-    """Return the kl-Chernoff upper limit; parameters as in `hoeffding_lower`.
+    """Return the kl-Chernoff upper limit.
 
     Examples
     --------
@@ -106,9 +89,7 @@ def chernoff_upper(mean: ArrayLike, n: int, delta: float) -> Array:
 
 
 def chernoff_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
-    """Return exp(-n kl(mean || null_mean)), or 1 unless mean > null_mean.
-
-    Never above Hoeffding's; parameters as in `hoeffding_p_value`.
+    """Return exp(-n kl(mean || null_mean)), or 1 unless mean > null_mean; never above Hoeffding's.
 
     Examples
     --------
@@ -122,15 +103,8 @@ def chernoff_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: flo
 def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
     """Return the exact binomial lower limit on the failure probability, for costs in {0, 1}.
 
-    Beyond 1e9 costs, or below a delta of 1e-50, the inverse beta function is too inaccurate, and the limit is
-    kl-Chernoff's, which is never narrower.
-
-    Parameters
-    ----------
-    failures
-        Number of costs equal to 1 among n.
-    n, delta
-        As in `hoeffding_lower`.
+    It fails with probability at most delta. Beyond 1e9 costs, or below a delta of 1e-50, the inverse beta
+    function is too inaccurate, and the limit is kl-Chernoff's, which is never narrower.
 
     Examples
     --------
@@ -145,7 +119,7 @@ def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
 
 
 def clopper_pearson_upper(failures: ArrayLike, n: int, delta: float) -> Array:
-    """Return the exact binomial upper limit; parameters as in `clopper_pearson_lower`.
+    """Return the exact binomial upper limit; see `clopper_pearson_lower`.
 
     Examples
     --------
@@ -162,7 +136,7 @@ def clopper_pearson_upper(failures: ArrayLike, n: int, delta: float) -> Array:
 def binomial_p_value(failures: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
     """Return P[Binomial(n, null_mean) >= failures], or 1 unless failures/n > null_mean.
 
-    Never above kl-Chernoff's; parameters as in `clopper_pearson_lower` and `hoeffding_p_value`.
+    Never above kl-Chernoff's.
 
     Examples
     --------

@@ -126,8 +126,6 @@ def joint_region(n: int, level: float) -> JointRegion:
     `bound`, which is at most `level`, over the draw of both, for every c. **Assumes**: independent trials in
     the reference, and n fixed in advance.
 
-    Examples
-    --------
     >>> region = joint_region(50, 0.045)
     >>> 0.043 < region.bound <= 0.045
     True

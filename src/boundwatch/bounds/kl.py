@@ -12,16 +12,9 @@ _BISECTIONS = 62
 
 
 def binary_kl(q: ArrayLike, p: ArrayLike) -> Array:
-    """Return kl(q || p), the relative entropy between coins of bias q and p.
+    """Return kl(q || p), the relative entropy in nats between coins of bias q and p; they broadcast.
 
-    Parameters
-    ----------
-    q, p
-        Probabilities in [0, 1]; they broadcast.
-
-    Returns
-    -------
-    The relative entropy in nats: 0 where q = p, ``inf`` where p excludes what q allows.
+    It is 0 where q = p, ``inf`` where p excludes what q allows.
 
     Examples
     --------
@@ -39,13 +32,6 @@ def kl_inverse_upper(q: ArrayLike, c: ArrayLike) -> Array:
 
     **Guarantee**: rounds outward, so the result is never below the true value, and within 1e-12 of it.
 
-    Parameters
-    ----------
-    q
-        Observed means in [0, 1].
-    c
-        Budgets of relative entropy, >= 0; ``inf`` gives 1.
-
     Examples
     --------
     >>> float(kl_inverse_upper(0.3, 0.001).round(6))
@@ -61,7 +47,7 @@ def kl_inverse_upper(q: ArrayLike, c: ArrayLike) -> Array:
 
 
 def kl_inverse_lower(q: ArrayLike, c: ArrayLike) -> Array:
-    """Return the smallest p in [0, q] with kl(q || p) <= c; parameters as in `kl_inverse_upper`.
+    """Return the smallest p in [0, q] with kl(q || p) <= c.
 
     **Guarantee**: rounds outward, so the result is never above the true value, and within 1e-12 of it.
 

@@ -36,8 +36,6 @@ def with_overall(p_overall: float, p_values: ArrayLike, share: float = OVERALL_S
     **Guarantee**: rejecting those at most alpha, the probability of rejecting any true hypothesis is at most
     alpha, whatever the dependence. **Assumes**: `p_overall` is a p-value where all of them are true.
 
-    Examples
-    --------
     >>> overall, tasks = with_overall(0.04, [0.001, 0.02, 0.5])
     >>> round(overall, 6), tasks.round(6).tolist()
     (0.015, [0.015, 0.04, 0.5])

@@ -30,17 +30,8 @@ MIN_ENVIRONMENTS = 8
 def pac_bayes_complexity(m: int, delta: float, renyi: float) -> float:
     """Return c of Theorem 1 before Pinsker: kl(C_S || C_D) <= c = (D2 + ln(2√m / (δ/2)³)) / m.
 
-    **Guarantee**: with probability at least 1 - delta over the draw of S and of the policy from the
-    posterior, for the policy drawn.
-
-    Parameters
-    ----------
-    m
-        Number of training environments.
-    delta
-        Probability with which the bound may fail.
-    renyi
-        D2(P || P0), see `boundwatch.bounds.renyi_divergence`.
+    `renyi` is D2(P || P0), see `boundwatch.bounds.renyi_divergence`.
+    **Guarantee**: with probability at least 1 - delta over S and the policy drawn, for that policy.
 
     Examples
     --------
@@ -56,16 +47,8 @@ def pointwise_complexity(m: int, delta: float, log_ratio: float) -> float:
 
     Rivasplata, Kuzborskij, Szepesvári and Shawe-Taylor (2020), Theorem 1(i): Markov's inequality on
     E_S E_{w~P0} exp(m kl) <= 2√m, after a change of measure from P to P0 for the very w that was drawn.
-
-    **Guarantee**: with probability at least 1 - delta over the draw of S and of the policy from the
-    posterior, for the policy drawn.
-
-    Parameters
-    ----------
-    m, delta
-        As in `pac_bayes_complexity`.
-    log_ratio
-        ln P(w)/P0(w) of the policy drawn, see `boundwatch.bounds.log_density_ratio`.
+    `log_ratio` is ln P(w)/P0(w), see `boundwatch.bounds.log_density_ratio`.
+    **Guarantee**: with probability at least 1 - delta over S and the policy drawn, for that policy.
 
     Examples
     --------
@@ -82,15 +65,8 @@ def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: Var
     """Return Theorem 1's upper bound on the expected cost of the policy drawn.
 
     **Guarantee**: with probability at least 1 - delta over S and the policy drawn, C_D <= the result.
-
-    Parameters
-    ----------
-    mean
-        Mean cost C_S of the policy on the m training environments.
-    m, delta, renyi
-        As in `pac_bayes_complexity`.
-    method
-        ``"kl"`` inverts the relative entropy; ``"pinsker"`` relaxes it to C_S + √R as the paper prints.
+    `mean` is its mean cost C_S on the m training environments. The method ``"kl"`` inverts the relative
+    entropy; ``"pinsker"`` relaxes it to C_S + √R as the paper prints.
 
     Examples
     --------
@@ -109,8 +85,6 @@ def pac_bayes_lower(mean: float, m: int, delta: float, renyi: float, method: Var
 
     **Guarantee**: on the same event as `pac_bayes_upper`, so both hold together with probability 1 - delta.
 
-    Parameters are those of `pac_bayes_upper`.
-
     Examples
     --------
     >>> round(pac_bayes_lower(0.3, 10_000, 0.01, 0.0), 4)
@@ -125,13 +99,6 @@ def pointwise_upper(mean: float, m: int, delta: float, log_ratio: float) -> floa
     """Return the pointwise upper bound on the expected cost of the policy drawn.
 
     **Guarantee**: with probability at least 1 - delta over S and the policy drawn, C_D <= the result.
-
-    Parameters
-    ----------
-    mean
-        As in `pac_bayes_upper`.
-    m, delta, log_ratio
-        As in `pointwise_complexity`.
 
     Examples
     --------

@@ -54,8 +54,6 @@ def rate_difference_p_value(n0: int, k0: int, n1: int, k1: int, margin: float = 
     and every pair of rates, over the draw of both series. **Assumes**: independent trials, and numbers of
     trials fixed in advance.
 
-    Examples
-    --------
     >>> round(rate_difference_p_value(50, 4, 10, 5), 5)
     0.0017
     >>> round(rate_difference_p_value(50, 4, 10, 5, margin=0.1), 3)
@@ -89,8 +87,6 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
     **Guarantee**: with probability at least 1 - alpha, over the draw of both series, at most p1 - p0.
     **Assumes**: as `rate_difference_p_value`.
 
-    Examples
-    --------
     >>> round(rate_difference_lower(50, 4, 10, 5, 0.05), 3)
     0.15
     """

@@ -134,14 +134,8 @@ def rounds_upper(costs: ArrayLike, delta: float, weights: Sequence[float] | Arra
     below the weighted mean of the tasks' expected costs; rounded outward. **Assumes**: costs in [0, 1], in
     every round one of each task, whose expected value given all that came before it is the task's.
 
-    Parameters
-    ----------
-    costs
-        The costs of complete rounds in their order, (rounds, tasks).
-    delta
-        Probability with which the limit may ever fail.
-    weights
-        Of the tasks in the mean, positive, with the sum 1; left out, all count alike.
+    `costs` are those of complete rounds in their order, (rounds, tasks); `weights` those of the tasks in the
+    mean, positive, with the sum 1; left out, all count alike.
 
     Examples
     --------
@@ -154,7 +148,7 @@ def rounds_upper(costs: ArrayLike, delta: float, weights: Sequence[float] | Arra
 
 
 def rounds_lower(costs: ArrayLike, delta: float, weights: Sequence[float] | Array | None = None) -> float:
-    """Return the same from below; parameters as in `rounds_upper`.
+    """Return the same from below.
 
     Examples
     --------

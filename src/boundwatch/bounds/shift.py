@@ -26,15 +26,8 @@ def shifted_mean_upper(mean: ArrayLike, kl: ArrayLike) -> Array:
     This inverts the relative entropy's *first* argument; `kl_inverse_upper` inverts the second.
 
     **Guarantee**: rounds outward, so the result is never below the true value, and within 1e-12 of it. No
-    world within a relative entropy of `kl` of one whose expected cost is at most `mean` has a higher
-    one.
-
-    Parameters
-    ----------
-    mean
-        The expected cost, or an upper limit on it, in [0, 1].
-    kl
-        Relative entropy KL(new world || old world) in nats, >= 0.
+    world within a relative entropy KL(new world || old world) of `kl` nats of one whose expected cost is at
+    most `mean` has a higher one.
 
     Examples
     --------
@@ -61,12 +54,8 @@ def shift_kl_lower(shift: ArrayLike) -> Array:
     """Return the smallest relative entropy between two worlds whose expected costs differ by `shift`.
 
     **Guarantee**: KL(new world || old world) is never below it, whatever the two expected costs are, if the
-    new one is higher by at least `shift`. It is at least Pinsker's 2 shift², and more for large shifts.
-
-    Parameters
-    ----------
-    shift
-        New minus old expected cost; nothing follows from one of 0 or less.
+    new one is higher by at least `shift`. It is at least Pinsker's 2 shift², and more for large shifts, and 0
+    for a shift of 0 or less.
 
     Examples
     --------

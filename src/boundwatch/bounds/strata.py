@@ -32,8 +32,6 @@ _LONGEST_STEP = 300.0  # of which the exponential is a float
 def in_proportion(n: ArrayLike, weights: ArrayLike) -> bool:
     """Return whether numbers of trials are in proportion to the weights, which add up to 1.
 
-    Examples
-    --------
     >>> in_proportion([20, 10], [2 / 3, 1 / 3]), in_proportion([20, 11], [2 / 3, 1 / 3])
     (True, False)
     """
@@ -52,8 +50,6 @@ def stratified_p_value(n0: ArrayLike, k0: ArrayLike, n1: ArrayLike, k1: ArrayLik
     for every alpha and all rates, over the draw of both series. It says nothing about the mean over tasks
     where some rose and others fell. **Assumes**: independent trials, and numbers of trials fixed in advance.
 
-    Examples
-    --------
     >>> round(stratified_p_value([20, 20], [2, 16], [10, 10], [4, 10]), 4)
     0.0136
     """
@@ -130,8 +126,6 @@ def pooled_lower(failures: ArrayLike, n: int, delta: float) -> Array:
     **Guarantee**: with probability at least 1 - delta over the draw of the trials, at most their mean rate.
     **Assumes**: independent trials whose number, and rates, were fixed in advance.
 
-    Examples
-    --------
     >>> pooled_lower([0, 1, 2, 7], 10, 0.05).round(4).tolist()
     [0.0, 0.005, 0.0368, 0.3934]
     """
@@ -141,10 +135,8 @@ def pooled_lower(failures: ArrayLike, n: int, delta: float) -> Array:
 
 
 def pooled_upper(failures: ArrayLike, n: int, delta: float) -> Array:
-    """Return the upper limit by counting successes; parameters as in `pooled_lower`.
+    """Return the upper limit by counting successes; see `pooled_lower`.
 
-    Examples
-    --------
     >>> pooled_upper([0, 9], 10, 0.05).round(4).tolist()
     [0.2589, 0.995]
     """
@@ -162,8 +154,6 @@ def weighted_p_value(means: ArrayLike, n: ArrayLike, weights: ArrayLike, null: f
     and all tasks, over the draw of all costs. **Assumes**: independent costs in [0, 1], those of a task with
     one expected value, and numbers of them fixed in advance.
 
-    Examples
-    --------
     >>> round(weighted_p_value([0.6, 0.5], [40, 20], [0.5, 0.5], 0.3), 6)
     0.000774
     """
@@ -187,8 +177,6 @@ def weighted_lower(means: ArrayLike, n: ArrayLike, weights: ArrayLike, delta: fl
     **Guarantee**: with probability at least 1 - delta over the draw of all costs, at most the weighted sum
     of the expected costs. **Assumes**: as `weighted_p_value`.
 
-    Examples
-    --------
     >>> round(weighted_lower([0.6, 0.5], [40, 20], [0.5, 0.5], 0.05), 4)
     0.3842
     """
