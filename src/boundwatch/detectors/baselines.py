@@ -1,7 +1,6 @@
 """MSP and MaxLogit, the baselines of the comparison: they watch the network's confidence, not the task.
 
-They answer like the fixed-sample detectors, `decide` and `decide_many`, but from the network's outputs, and
-they **carry no guarantee**: the threshold is a quantile of resampled training data, which bounds nothing, and
+They **carry no guarantee**: the threshold is a quantile of resampled training data, which bounds nothing, and
 low confidence need not mean a higher cost, nor a higher cost low confidence.
 """
 
@@ -30,18 +29,8 @@ RESAMPLES = 10_000
 class BaselineFinding(Generic[Said, Score]):
     """What a baseline says of a dataset; of many of equal size, `verdict` and `score` are arrays.
 
-    Attributes
-    ----------
-    verdict
-        ADVERSE or WITHIN: a baseline cannot tell a benign shift from an adverse one.
-    n
-        Number of environments.
-    score, threshold
-        Mean confidence in them, and below which the verdict is ADVERSE.
-    false_positive_rate, false_negative_rate
-        What is guaranteed: nothing, so that both are 1.
-    detector
-        Which baseline.
+    The verdict is ADVERSE if the mean confidence `score` is below `threshold`, else WITHIN: a baseline cannot
+    tell a benign shift from an adverse one. Nothing is guaranteed, so both error rates are 1.
     """
 
     verdict: Said
@@ -96,13 +85,7 @@ class _ConfidenceBaseline(ABC):
         return self._thresholds[n]
 
     def decide(self, logits: ArrayLike) -> BaselineFinding[Verdict, float]:
-        """Judge one dataset.
-
-        Parameters
-        ----------
-        logits
-            The network's outputs before the softmax, shape (n, actions).
-        """
+        """Judge one dataset by the network's outputs before the softmax, shape (n, actions)."""
         many = self.decide_many(_check_logits(logits, "logits", ndim=2)[None])
         one = vars(many) | {"verdict": Verdict(str(many.verdict[0])), "score": float(many.score[0])}
         return BaselineFinding(**one)
@@ -125,8 +108,6 @@ class MSP(_ConfidenceBaseline):
         The network's outputs on its training environments, before the softmax, shape (m, actions).
     alpha
         The share of datasets resampled from training that the threshold calls shifted.
-    seed
-        Of the resampling.
 
     Examples
     --------

@@ -1,9 +1,8 @@
 """What anytime-valid tests weigh: new costs against a certificate's limits, or jointly with its costs.
 
-An `Evidence` has a row per stream: `SequentialTest` has one, `Fleet` as many as there are robots. There is
-one for each kind of cost, and `evidence_for` chooses it. It says which sides the costs of a stream have
-reached (ADVERSE, BENIGN and, with a margin, "no worse by more than it"), and what e-values, p-values and
-limits to report.
+An `Evidence` has a row per stream and says which sides its costs have reached (ADVERSE, BENIGN and, with a
+margin, "no worse by more than it"), and what e-values, p-values and limits to report. There is one for each
+kind of cost, and `evidence_for` chooses it.
 """
 
 from __future__ import annotations

@@ -244,14 +244,10 @@ class FixedSampleDetector(ABC):
         """What the test itself may spend on a wrong ADVERSE and on a wrong BENIGN, delta not included."""
 
     def decide(self, costs: ArrayLike) -> Finding:
-        """Judge one dataset.
+        """Judge one dataset of n new episodes, with costs of the kind that was certified.
 
-        Parameters
-        ----------
-        costs
-            The costs of n new episodes, of the kind that was certified. n must depend neither on them nor,
-            where they are judged jointly, on the certificate's. What is suspicious about `Episodes` is said
-            as a Python warning; the certificate's own are refused.
+        n must depend neither on the costs nor, where they are judged jointly, on the certificate's. What is
+        suspicious about `Episodes` is said as a Python warning; the certificate's own are refused.
         """
         refuse_tasks(self.certificate)
         many = self._judge(new_costs(costs, self.certificate)[None])
@@ -266,13 +262,7 @@ class FixedSampleDetector(ABC):
         )
 
     def decide_many(self, costs: ArrayLike) -> Findings:
-        """Judge many datasets of equal size at once.
-
-        Parameters
-        ----------
-        costs
-            A (datasets, n) array. Each row is one dataset; the guarantee holds for each, not for all at once.
-        """
+        """Judge each row of a (datasets, n) array; the guarantee holds for each, not for all at once."""
         refuse_tasks(self.certificate)
         return self._judge(self.certificate.check_costs(costs, ndim=2))
 

@@ -1,9 +1,8 @@
 """Joint evidence: the new costs weighed together with those of the certificate, not against its limits.
 
-A held-out certificate keeps what its costs were. Spending the error rate once, over the draw of both, needs
-far fewer new episodes than paying for the certificate's limits first. Costs of 0 and 1 alarm at the exact
-line of `boundwatch.bounds.joint_region`, others when the e-value of `boundwatch.bounds.joint_evidence`
-reaches one over the level.
+That needs far fewer new episodes. Costs of 0 and 1 alarm at the exact line of
+`boundwatch.bounds.joint_region`, others when the e-value of `boundwatch.bounds.joint_evidence` reaches one
+over the level.
 """
 
 from __future__ import annotations

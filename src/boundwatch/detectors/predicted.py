@@ -5,9 +5,9 @@ new world* that were not run. A bet multiplies the capital by
 
     1 + s (nu (c - U) + A(f) - mean of A over the scenes that were not run),
 
-with nu, A and s fixed before the round. ``docs/theory.md`` shows why that is valid for any A, and that A = (1
-- r)/(1 - q) is the fastest for a model r of the failure rate and the nearest q with mean U. The models here
-shift the logit of the prediction, with slope 1 (the predictor is right except for its level), 1/2
+with nu, A and s fixed before the round. ``docs/theory.md`` shows why that is valid for any A, and that
+A = (1 - r)/(1 - q) is the fastest for a model r of the failure rate and the nearest q with mean U. The models
+here shift the logit of the prediction, with slope 1 (the predictor is right except for its level), 1/2
 (overconfident) or 0 (useless: a bet on costs alone), to one of 16 levels.
 """
 

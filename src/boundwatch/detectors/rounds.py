@@ -1,10 +1,8 @@
 """The mean over a fixed set of tasks while trials come in: looks after rounds 1, 2, 4, 8, and so on.
 
-In a round each task is run once; the r-th trial of each task makes the r-th round, in whatever order they
-come. A look weighs all trials of complete rounds as `HypothesisTest` does, jointly with the lab's, at a share
-of the level. The shares of all looks, however many there will be, add up to 1. With n rounds in the lab, what
-is spent by round r is r/(r + n), which is how much of all that can ever be known is known then: the lab's own
-trials remain few. To look after every round at smaller shares, or to bet round by round, would find less.
+The r-th trial of each task makes the r-th round, in whatever order they come. A look weighs all trials of
+complete rounds as `HypothesisTest` does, jointly with the lab's, at a share of the level; with n rounds in
+the lab, r/(r + n) of it is spent by round r, so that the shares of all looks add up to at most 1.
 """
 
 from __future__ import annotations
