@@ -284,14 +284,6 @@ def test_a_header_is_never_skipped(certificate, tmp_path, header, costs):
         assert (done.returncode, found) == ((0, costs) if costs else (1, []))
 
 
-def test_what_comes_on_standard_input_is_doubted_as_soon_as_it_looks_certified(tmp_path):
-    lab = [0.2, 0.35, 0.1, 0.5, 0.05, 0.8, 0.15]
-    bw.Certificate.from_held_out(lab).save(tmp_path / "c.json")
-    done = run(tmp_path / "c.json", "-", text=as_lines(lab[::-1]))
-    assert (done.returncode, done.stderr.count("warning")) == (0, 1)
-    assert "standard input: so far, 100 % of these costs are also among those" in done.stderr
-
-
 def test_a_file_that_was_rewritten_is_not_resumed(certificate, tmp_path):
     log, state = tmp_path / "log", tmp_path / "state"
     log.write_text("0.1\n0.2\n")

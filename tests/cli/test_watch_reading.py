@@ -120,34 +120,6 @@ def test_a_stream_is_compared_with_the_certificate(run, tmp_path):
     assert not (tmp_path / "s.json").exists()
 
 
-def test_a_stream_is_doubted_like_a_whole_file(run, tmp_path):
-    lab = [20, 35, 10, 50, 5, 80, 15, 30, 25, 60]
-    (tmp_path / "lab.csv").write_text("cost\n" + "".join(f"{cost}\n" for cost in lab))
-    assert run("certify", "lab.csv", "--cost-range", "0", "100", "-o", "c.json").code == 0
-    files = {
-        "shuffled": (
-            sorted(lab),
-            "100 % of these costs are also among those that the certificate was made from",
-        ),
-        "fractions": (
-            [0, *[0.35, 0.1, 0.5] * 3],
-            "all values are at most 1 in the certificate's range of 0 to 100",
-        ),
-        "usual": ([0, *[36, 11, 1] * 3], ""),
-    }
-    for name, (values, warning) in files.items():
-        (tmp_path / f"{name}.csv").write_text("cost\n" + "".join(f"{value}\n" for value in values))
-        for command in (
-            ("check", "c.json", f"{name}.csv"),
-            ("watch", "c.json", f"{name}.csv"),
-            ("watch", "c.json", f"{name}.csv", "--state", f"{name}.json"),
-        ):
-            done = run(*command)
-            said = [line for line in done.err.splitlines() if "boundwatch: warning: " in line]
-            assert (done.code, [warning in line for line in said]) == (0, [True] * bool(warning)), command
-        assert run("watch", "c.json", f"{name}.csv", "--state", f"{name}.json").err.count("warning") == 0
-
-
 def test_a_stream_of_own_costs_leaves_the_others_as_they_were(run, tmp_path):
     rng = np.random.default_rng(0)
     lab = {name: rng.random(40).round(3).tolist() for name in "ab"}

@@ -1,20 +1,14 @@
-"""What makes a verdict on new costs doubtful: the same for a whole file as cost by cost."""
-
-import json
+"""What makes a verdict on new costs doubtful."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import boundwatch as bw
-from boundwatch.certificates.record import MOST_POINTS
 from boundwatch.episodes.compatibility import (
-    Likeness,
     by_chance,
     compared,
-    is_time_to_look,
     measured_otherwise,
+    own_costs,
 )
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
@@ -32,125 +26,13 @@ def kinds(doubts):
 
 
 @pytest.mark.parametrize(("lab", "kind"), [(LAB, "own"), (FAILED, "chance"), ([0.0] * 30, "chance")])
-def test_the_certificates_own_costs_are_noticed_at_the_last_of_them(lab, kind):
+def test_the_certificates_own_costs_are_noticed_wherever_others_follow(lab, kind):
     certificate = bw.Certificate.from_held_out(lab)
     for extra in (0, 1, 5):
-        new = [*lab, *RNG.random(extra)]
-        likeness = Likeness(certificate, COST)
-        said = [kinds(likeness.take([cost], look=False)) for cost in new]
-        assert said == [[]] * (len(lab) - 1) + [[kind]] + [[]] * extra
-        whole = [doubt for doubt in Likeness(certificate, COST).take(new) if doubt.kind != "shared"]
-        assert [(doubt.kind, doubt.n) for doubt in whole] == [(kind, len(lab))]
-    assert Likeness(certificate, COST).take(lab[:-1], look=False) == []
-    assert Likeness(certificate, COST).take([*lab[1:], lab[0], 0.5], look=False) == [] or lab[0] == lab[-1]
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.integers(0, 30), st.booleans())
-def test_a_stream_says_what_its_file_says_wherever_it_is_cut_or_continued(digits, cut, own):
-    lab = [0.1, 0.3, 0.5, 0.7, 0.2, 0.9]
-    certificate = bw.Certificate.from_held_out(lab)
-    new = [*(lab if own else []), *(digit / 10 for digit in digits)]
-    first = Likeness(certificate, COST)
-    said = first.take(new[:cut], look=False)
-    again = Likeness(certificate, COST, json.loads(json.dumps(first.state, allow_nan=False)))
-    assert again.state == first.state
-    said += again.take(new[cut:], look=False)
-    whole = Likeness(certificate, COST).take(new, look=False)
-    assert [(doubt.kind, doubt.n) for doubt in said] == [(doubt.kind, doubt.n) for doubt in whole]
-    assert ("own" in kinds(said)) == (new[:6] == lab)
-
-
-def share(certificate, costs):
-    """Return the share of costs that were certified, however many there are; 0 where that may be chance."""
-    if len(costs) < 5 or len(set(costs)) < 0.9 * len(costs):
-        return 0.0
-    return len([cost for cost in costs if cost in certificate.record.values]) / len(costs)
-
-
-@pytest.mark.parametrize("known", [0.2, 0.45, 0.5, 0.6, 1.0])
-@pytest.mark.parametrize("again", [0.0, 0.1, 0.3])
-def test_most_costs_were_certified_is_said_at_the_first_cost_that_makes_it_true(known, again):
-    moments = set()
-    for n in (4, 5, 20, 60):
-        lab = RNG.random(n).tolist()
-        certificate = bw.Certificate.from_held_out(lab)
-        for _ in range(5):
-            new = []
-            for _ in range(4 * n):
-                draw, rest = RNG.random(2)
-                new.append(new[0] if new and draw < again else RNG.choice(lab) if rest < known else draw)
-            expected = [i for i in range(len(new)) if share(certificate, new[: i + 1]) >= 0.5][:1]
-            likeness = Likeness(certificate, COST)
-            said = [likeness.take([cost]) for cost in new]
-            assert [i for i, each in enumerate(said) if each] == expected
-            whole = Likeness(certificate, COST).take(np.array(new))
-            assert kinds(whole) == ["shared"] * (share(certificate, new) >= 0.5)
-            moments.update(expected)
-    assert moments or known < 0.5 or again == 0.3
-
-
-def test_few_costs_are_kept_however_many_come():
-    certificate = bw.Certificate.from_held_out(RNG.random(MOST_POINTS))
-    likeness, kept = Likeness(certificate, COST), 0
-    for cost in RNG.random(1000):
-        assert likeness.take([cost]) == []
-        kept = max(kept, len(likeness.state["costs"]))
-    assert (kept, likeness.is_settled) == (642, True)
-    for costs in (RNG.random(MOST_POINTS + 100), np.repeat([0.1, 0.4], 10)):  # on a grid; of two values
-        likeness = Likeness(bw.Certificate.from_held_out(costs), COST)
-        assert likeness.take(costs[::-1]) == []
-        assert likeness.is_settled
-
-
-def percent(meaning):
-    return Measure(meaning, "x", (0, 100))
-
-
-@pytest.mark.parametrize("meaning", ["cost", "reward"])
-def test_another_unit_is_said_at_the_first_value_that_shows_it(meaning):
-    lab, new = np.array([20, 35, 0, 50, 80]), [0.0, 0.0, 0.4, 0.7, 0.0, 30.0]
-    certificate = bw.Certificate.from_held_out(percent(meaning).costs(lab), measure=percent(meaning))
-    likeness = Likeness(certificate, percent(meaning))
-    said = [likeness.take([cost]) for cost in percent(meaning).costs(new)]
-    assert [i for i, each in enumerate(said) if each] == [2]
-    for place in range(1, len(new) + 1):
-        whole = Likeness(certificate, percent(meaning)).take(percent(meaning).costs(new[:place]))
-        assert kinds(whole) == ["unit"] * (3 <= place <= 5)
-    # One value that is too high for fractions settles it; so does another range.
-    for first, measure in ((30.0, percent(meaning)), (0.4, Measure(meaning, "x", (0, 200)))):
-        likeness = Likeness(certificate, measure)
-        assert likeness.take(percent(meaning).costs([first])) == []
-        assert likeness.take(percent(meaning).costs([0.4])) == []
-
-
-@pytest.mark.parametrize(("mean", "doubtful"), [(0.0, True), (0.5, True), (0.995, False)])
-def test_the_unit_of_rewards_is_compared_with_the_certified_reward(mean, doubtful):
-    certificate = bw.Certificate.from_held_out(np.full(20, mean), measure=percent("reward"))
-    said = Likeness(certificate, percent("reward")).take(1 - np.array([0.5, 0.7]) / 100)
-    assert kinds(said) == ["unit"] * doubtful
-
-
-def test_honest_streams_seldom_look_doubtful():
-    """The control, a look after every cost, takes many of them for certified costs or another unit."""
-    rng = np.random.default_rng(0)
-
-    def doubted(certificate, costs, is_looked_at):
-        likeness = Likeness(certificate, certificate.measure)
-        return any(
-            likeness.take([cost], look=is_looked_at(n, certificate.n))
-            for n, cost in enumerate(costs, start=1)
-        )
-
-    found = {"seldom": np.zeros(2), "always": np.zeros(2)}
-    for _ in range(200):
-        digits = rng.integers(0, 100, 30) / 100, rng.integers(0, 100, 60) / 100
-        low = np.minimum(rng.exponential(0.06, 80), 1)
-        lab = bw.Certificate.from_held_out(digits[0], measure=COST)
-        unit = bw.Certificate.from_held_out(low[:60], measure=percent("cost"))
-        for name, rule in (("seldom", is_time_to_look), ("always", lambda *_: True)):
-            found[name] += doubted(lab, digits[1], rule), doubted(unit, low[60:], rule)
-    assert (found["seldom"] <= 4).all()
-    assert (found["always"] >= 10).all()
+        found = own_costs(certificate, COST, np.array([*lab, *RNG.random(extra)]))
+        assert (found.kind, found.n) == (kind, len(lab))
+    assert own_costs(certificate, COST, np.array(lab[:-1])) is None
+    assert own_costs(certificate, COST, np.array([0.5, *lab])) is None
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_independent_files_seldom_get_a_note():
     rng = np.random.default_rng(20261116)
     noted = sum(bool(suspicions(costs)) for costs in files(rng))
     assert noted < 0.02 * FILES
-    assert_rate_at_most(noted, FILES, 0.011)  # the sum of the levels
+    assert_rate_at_most(noted, FILES, 0.01)  # the sum of the levels
 
 
 def test_a_rule_that_is_too_quick_is_noticed():
@@ -37,27 +37,23 @@ def test_a_rule_that_is_too_quick_is_noticed():
 @pytest.mark.parametrize("binary", [True, False])
 def test_what_is_wrong_is_found(binary):
     rng = np.random.default_rng(7)
-    found = {"trend": 0, "blocks": 0, "copies": 0}
+    found = {"trend": 0, "blocks": 0}
     for _ in range(50):
         chance = rng.random(60)
         wave = np.repeat(rng.permutation([0.05, 0.9] * 3), 10)
         whole = rng.random(60)
-        cases = {"trend": np.linspace(0, 1, 60), "blocks": wave, "copies": np.full(60, 0.4)}
+        cases = {"trend": np.linspace(0, 1, 60), "blocks": wave}
         for name, rates in cases.items():
             costs = (chance < rates).astype(float) if binary else np.clip(0.5 * rates + 0.5 * whole, 0, 1)
-            if name == "copies":
-                costs[30:] = costs[:30]
             found[name] += bool(suspicions(costs))
     assert found["trend"] >= 48
     assert found["blocks"] >= 40
-    assert found["copies"] >= 40
 
 
 CASES = {
     "rise along": np.arange(40) / 40,
     "fall along": 1 - np.arange(40) / 40,
     "in blocks": np.repeat([0.0, 1.0, 0.0, 1.0], 10),
-    "pasted twice?": np.tile([0.1, 0.9, 0.3, 0.8, 0.2, 0.7, 0.5], 2),
     "all 12 episodes failed": np.ones(12),
 }
 
@@ -117,10 +113,3 @@ def test_rows_with_the_same_number_are_noticed(numbers, costs, tasks, note):
     keys = [list(tasks)] if tasks else []
     found = list(repeats({"trial": list(numbers)}, np.array(costs, dtype=float), keys))
     assert [note in said for said in found] == ([] if note is None else [True])
-
-
-def test_a_task_that_never_fails_is_no_copy_of_itself():
-    tasks = ["mug"] * 50 + ["cup"] * 50
-    costs = np.r_[np.zeros(50), np.random.default_rng(8).random(50) < 0.7].astype(float)
-    assert any("pasted twice" in said for said in suspicions(costs))
-    assert not suspicions(costs, tasks)

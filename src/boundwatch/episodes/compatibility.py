@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from boundwatch._support.validation import check_flag, shortest
+from boundwatch._support.validation import check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import no_certificate
 from boundwatch.certificates.record import costs_digest
@@ -26,18 +26,16 @@ if TYPE_CHECKING:
 
 OWN = "are the costs that the certificate was made from"
 _RARE = math.log(0.001)
-_FEWEST_KEPT = 20
 
 
 class Doubt(NamedTuple):
     """Why a certificate may not be able to judge costs.
 
     ``own``: they are (or begin with) its own. ``chance``: the same, but others may well look like that.
-    ``shared``: most values are also among its own. ``unit``: all are far below what was certified.
     ``measure``: they are measured in another way.
     """
 
-    kind: Literal["own", "chance", "shared", "unit", "measure"]
+    kind: Literal["own", "chance", "measure"]
     problem: str
     n: int = 0  # how many of its own the costs begin with
     constant: bool = False  # these are all alike: new successes begin like a certificate of nothing else
@@ -65,10 +63,7 @@ def compared(
     for task, certificate in judges.items():
         costs, is_part = tasks.get(task, episodes.costs), bool(task) and "" in judges
         whose = ": ".join(filter(None, [episodes.source, task]))
-        likeness = Likeness(certificate, episodes.measure)
-        likeness.among = len(judges)
-        doubts = {doubt.kind: doubt for doubt in likeness.take(costs)}
-        own = doubts.pop("own", None) or doubts.pop("chance", None)
+        own = own_costs(certificate, episodes.measure, costs, len(judges))
         if own is not None and not (is_part and own.constant):  # in a good fleet that is true of every robot
             if own.kind == "own" and not allow_own:
                 rest = costs.size - own.n
@@ -78,7 +73,7 @@ def compared(
             (notes if usual else warnings).append(f"{whose}: {own}" if whose else own.problem)
             if own.kind == "own" or own.n == costs.size:
                 continue
-        others = [*measured_otherwise(certificate, episodes.measure, episodes.design), *doubts.values()]
+        others = measured_otherwise(certificate, episodes.measure, episodes.design)
         if not (is_part and said_of_all):
             warnings += (f"{whose}: {doubt}" if whose else doubt.problem for doubt in others)
         said_of_all = said_of_all or (not task and bool(others))
@@ -126,113 +121,24 @@ def by_chance(costs: NDArray[np.float64], among: int = 1) -> bool:
     return bool(xlogy(counts, counts / costs.size).sum() > _RARE - math.log(among))
 
 
-class Likeness:
-    """Notices that costs are those that a certificate was made from, or in another unit.
-
-    A whole file is taken at once, a stream cost by cost: what is said of a stream after n costs is what would
-    be said of a file of these n, and each doubt comes once. A stream that is looked at after every cost would
-    sooner or later seem doubtful by chance: look seldom, as `is_time_to_look` says. That costs are the
-    certificate's own, in its order, is said at the last of them. As many costs are kept as were certified, or
-    2.5 times as many as there are values in the certificate's record (see `_shared`); then all is said.
-    """
-
-    among = 1  # streams that are looked at together: each may seem doubtful by chance
-
-    def __init__(
-        self, certificate: Certificate, measure: Measure, state: Mapping[str, Any] | None = None
-    ) -> None:
-        self._certificate, self._measure = certificate, measure
-        n, record = certificate.n or 0, certificate.record
-        # Only if nearly all values are different, any two files share few of them.
-        self._values = set(record.values) if record is not None and len(record.values) >= 0.9 * n else set()
-        self._most = max(n, int(2.5 * len(self._values)), _FEWEST_KEPT)
-        self._costs: list[float] = [] if state is None else list(state["costs"])
-        self._said: list[str] = [] if state is None else list(state["said"])
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """Plain JSON values from which an equal object can be made."""
-        return {"costs": list(self._costs), "said": list(self._said)}
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether there is nothing more to say, whatever comes."""
-        return len(self._costs) >= self._most
-
-    def take(self, costs: Sequence[float] | NDArray[np.float64], *, look: bool = True) -> list[Doubt]:
-        """Take further costs; return what is doubtful by now."""
-        if self.is_settled or not len(costs):
-            return []
-        before, wanted = len(self._costs), self._certificate.n or 0
-        n = before + len(costs)
-        is_complete = before < wanted <= n
-        found: list[Doubt | None] = []
-        if look or is_complete:
-            known = np.append(self._costs, costs)
-            own = self._own(known[:wanted], n) if is_complete else None
-            found = [own]
-            if look:
-                found += [None if own else self._shared(known), self._in_other_unit(known)]
-        self._costs += np.asarray(costs, dtype=np.float64)[: self._most - before].tolist()
-        new = [doubt for doubt in found if doubt is not None and doubt.kind not in self._said]
-        self._said += ["shared" if doubt.n else doubt.kind for doubt in new]  # own costs are all shared
-        return new
-
-    def _own(self, first: NDArray[np.float64], n: int) -> Doubt | None:
-        """Return that as many costs as were certified are the certified ones, among n costs."""
-        if costs_digest(first) != self._certificate.provenance.costs_sha256:
-            return None
-        whole, constant = first.size == n, bool(first.min() == first.max())
-        # Counts have one order, whatever that of their trials was.
-        if not (by_chance(first, self.among) or self._measure.counted):
-            which = "these" if whole else f"the first {first.size} of {n}"
-            return Doubt("own", f"{which} {OWN}, which cannot judge them", first.size, constant)
-        problem = (
-            f"{'these' if whole else f'the first {first.size}'} costs match the certificate's one by one, "
-            "possibly by chance; if they are the same episodes, "
-            f"{'it cannot judge them' if whole else 'give only those after them'}"
-        )
-        return Doubt("chance", problem, first.size, constant)
-
-    def _shared(self, costs: NDArray[np.float64]) -> Doubt | None:
-        """Return that most costs were certified, too, where that cannot be chance.
-
-        Of n costs, nine tenths must be different. So with m values in the certificate at most m + n/10 are
-        also there, and their share is less than one half as soon as n is more than 2.5 m.
-        """
-        n, different = costs.size, set(costs.tolist() if costs.size <= self._most else ())
-        if n < 5 or len(different) < 0.9 * n:
-            return None
-        share = sum(map(self._values.__contains__, costs.tolist())) / n
-        problem = (
-            f"{100 * share:.0f} % of these costs are also among those that the certificate was made "
-            "from, to the last digit; only episodes that it has not seen can be judged"
-        )
-        return Doubt("shared", problem) if share >= 0.5 else None
-
-    def _in_other_unit(self, costs: NDArray[np.float64]) -> Doubt | None:
-        """Return that fractions came where percentages, say, were certified: a wonderful improvement."""
-        certified, mean = self._certificate.measure, self._certificate.mean_cost
-        low, high = ends = self._measure.cost_range or (0.0, 1.0)
-        if certified is None or mean is None or ends != certified.cost_range or high - low < 10 or low < 0:
-            return None
-        is_reward = self._measure.kind == "reward"
-        extreme = float(costs.min() if is_reward else costs.max())
-        highest, usual = (
-            high - cost * (high - low) if is_reward else low + cost * (high - low) for cost in (extreme, mean)
-        )
-        if usual <= 2 or not low < highest <= 1:  # 0 is 0 in every unit
-            return None
-        problem = (
-            f"all values are at most 1 in the certificate's range of {shortest(low)} to {shortest(high)}; "
-            "are they in another unit?"
-        )
-        return Doubt("unit", problem)
-
-
-def is_time_to_look(n: int, certified: int | None) -> bool:
-    """Return whether to look at a stream after n costs: 20, 40, 80, ..., and as many as were certified."""
-    return (n % 20 == 0 and (n // 20).bit_count() == 1) or (n == certified and n >= 5)
+def own_costs(
+    certificate: Certificate, measure: Measure, costs: NDArray[np.float64], among: int = 1
+) -> Doubt | None:
+    """Return that costs, of one among so many streams, begin with those that a certificate was made from."""
+    first = costs[: certificate.n or 0]
+    if not first.size or costs_digest(first) != certificate.provenance.costs_sha256:
+        return None
+    whole, constant = first.size == costs.size, bool(first.min() == first.max())
+    # Counts have one order, whatever that of their trials was.
+    if not (by_chance(first, among) or measure.counted):
+        which = "these" if whole else f"the first {first.size} of {costs.size}"
+        return Doubt("own", f"{which} {OWN}, which cannot judge them", first.size, constant)
+    problem = (
+        f"{'these' if whole else f'the first {first.size}'} costs match the certificate's one by one, "
+        "possibly by chance; if they are the same episodes, "
+        f"{'it cannot judge them' if whole else 'give only those after them'}"
+    )
+    return Doubt("chance", problem, first.size, constant)
 
 
 def measured_otherwise(

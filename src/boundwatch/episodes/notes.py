@@ -1,7 +1,7 @@
 """What the data say about the assumptions: independent episodes of one policy, each counted once.
 
 Every note is a question to people who know the trials, never a verdict. The statistical ones have a level,
-the probability with which independent episodes get them; together they stay below 2 %.
+the probability with which independent episodes get them; together they stay below 1 %.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ _Name = TypeVar("_Name", str, tuple[str, ...])
 
 LEVEL_TREND = 0.005
 LEVEL_BLOCKS = 0.005
-LEVEL_COPY = 0.001
 _FEWEST = 12  # episodes from which an order can be told
 _SHOWN = 6
 _AGAIN = re.compile(r"(\d{1,9})(?!\d)\D.*").fullmatch  # 17 (redo), 17b
 _MOST_TO_RANK = 10_000  # of longer files, means of as many stretches are ranked
-_MOST_FOR_COPIES = 4000  # every shift of the file against itself is tried
 
 
 def rows_of(names: Sequence[_Name]) -> dict[_Name, NDArray[np.int64]]:
@@ -63,7 +61,7 @@ def suspicions(costs: Array, tasks: Sequence[str] = ()) -> list[str]:
         found.append(
             f"all {costs.size} episodes {what}; is it the right column, read in the right direction?"
         )
-    return [*found, *_copies(costs, list(rows_of(tasks).values()) if tasks else [np.arange(costs.size)])]
+    return found
 
 
 def repeats(
@@ -146,33 +144,3 @@ def _log_choose(n: int, k: NDArray[np.int64]) -> Array:
     """Return the logarithm of n over k: minus infinity for a k below 0 or above n."""
     chosen: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return chosen
-
-
-def _copies(costs: Array, parts: Sequence[NDArray[np.int64]]) -> Iterator[str]:
-    """Notice a stretch of costs that occurs twice: pasted twice? `parts` are the rows of each task."""
-    n = costs.size
-    if not _FEWEST <= n <= _MOST_FOR_COPIES:
-        return
-    kinds = np.unique(costs, return_inverse=True)[1]
-    # A stretch that begins at a given place recurs at another given one with the product of its values'
-    # shares in their tasks there; there are fewer than n^2/2 pairs of places.
-    surprise = np.zeros(n)
-    for rows in parts:
-        _, own, counts = np.unique(costs[rows], return_inverse=True, return_counts=True)
-        surprise[rows] = -np.log(counts / rows.size)[own]
-    threshold = math.log(n * n / 2 / LEVEL_COPY)
-    if surprise.sum() < threshold:
-        return
-    for shift in range(1, n):
-        same = kinds[shift:] == kinds[:-shift]
-        total = np.cumsum(np.where(same, surprise[shift:], 0.0))
-        gained = total - np.maximum.accumulate(np.where(same, 0.0, total))
-        end = int(np.argmax(gained))
-        if gained[end] >= threshold:
-            start = int(np.flatnonzero(np.append(True, ~same[:end]))[-1])  # after the last that differs
-            yield (
-                f"the costs of episodes {shift + start + 1} to {shift + end + 1} repeat those of "
-                f"{start + 1} to {end + 1} (by chance in fewer than {100 * LEVEL_COPY:g} % of files); "
-                "pasted twice?"
-            )
-            return

@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 from boundwatch._support.schema import convert
-from boundwatch.episodes.compatibility import Likeness
 from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch, Refusal, SchemaMismatch
 from boundwatch.watching.watch import Progress, Watch
 
@@ -31,9 +30,7 @@ def resume(watch: Watch, levels: Mapping[str, float]) -> None:
         if watch.reader is not None and facts["text"] is not None:
             watch.reader.restore(facts["text"])
         watch.alarms.told = dict(facts["told"])
-        for stream, state in facts["likeness"].items():
-            certificate, measure = watch.detectors[stream].certificate, watch.measures[stream]
-            watch.likeness[stream] = Likeness(certificate, measure, state)
+        watch.likeness = {stream: list(costs) for stream, costs in facts["likeness"].items()}
     except Refusal as error:
         raise error.at(where) from None
     except _DAMAGE:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec import to_builtins
 
 from boundwatch._support.validation import shortest
@@ -19,7 +20,7 @@ from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.detectors.saving import Count
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.episodes.compatibility import OWN, Likeness, is_time_to_look, measured_otherwise
+from boundwatch.episodes.compatibility import OWN, measured_otherwise, own_costs
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal, shown
 from boundwatch.readers.lines import Batch, Position
@@ -116,7 +117,7 @@ class Watch(Progress):
     until_alarm: bool = False
     resumed: bool = field(default=False, init=False)
     unfinished: int | None = field(default=None, init=False)  # the last line, if it has no newline yet
-    likeness: dict[str, Likeness] = field(default_factory=dict, init=False)
+    likeness: dict[str, list[float]] = field(default_factory=dict, init=False)
     _changed: set[str] = field(default_factory=set, init=False, repr=False)
     _torn: Refusal | None = field(default=None, init=False, repr=False)
 
@@ -159,7 +160,7 @@ class Watch(Progress):
             "progress": to_builtins({each.name: getattr(self, each.name) for each in fields(Progress)}),
             "text": None if self.reader is None else self.reader.state,
             "told": self.alarms.told,
-            "likeness": {stream: each.state for stream, each in self.likeness.items()},
+            "likeness": {stream: list(costs) for stream, costs in self.likeness.items()},
         }
         for stream in self._changed:
             facts[f"detector {stream}"] = self.detectors[stream].content()
@@ -398,23 +399,22 @@ class Watch(Progress):
             measure = self.measures.get(stream)
             if measure is None:  # a whole file was compared when it was read
                 return None
-            self.likeness[stream] = Likeness(detector.certificate, measure)
+            self.likeness[stream] = []
             doubts = measured_otherwise(detector.certificate, measure)
             events += [Notice(f"warning: {called}: {doubt}") for doubt in doubts]
-        likeness = self.likeness[stream]
-        look = is_time_to_look(detector.n + 1, detector.certificate.n)
-        for doubt in likeness.take([cost], look=look):
-            if doubt.kind == "own":
-                detector.reset()  # they are no evidence; what other streams have seen is
-                self.alarms.told.pop(stream, None)
-                del self.likeness[stream]
-                where = Place(f"{self.source}: line {trial.number}{f': {stream}' if stream else ''}")
-                remedy = "watch only what comes after them"
-                return ProvenanceMismatch(f"these {OWN}", where=where, remedy=remedy)
-            how = "note" if doubt.kind == "chance" else "warning"
-            events.append(Notice(f"{how}: {called}: so far, {doubt}"))
-        if likeness.is_settled:
-            del self.likeness[stream]
+        costs, certified = self.likeness[stream], detector.certificate
+        costs.append(cost)
+        if len(costs) < (certified.n or 0):
+            return None
+        del self.likeness[stream]
+        own = own_costs(certified, self.measures[stream], np.array(costs))
+        if own is not None and own.kind == "own":
+            detector.reset()  # they are no evidence; what other streams have seen is
+            self.alarms.told.pop(stream, None)
+            where = Place(f"{self.source}: line {trial.number}{f': {stream}' if stream else ''}")
+            return ProvenanceMismatch(f"these {OWN}", where=where, remedy="watch only what comes after them")
+        if own is not None:
+            events.append(Notice(f"note: {called}: so far, {own}"))
         return None
 
 
