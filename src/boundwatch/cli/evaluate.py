@@ -19,7 +19,6 @@ from boundwatch.cli.root import app, command
 from boundwatch.cli.spelling import flag
 from boundwatch.evaluation import Evaluation, Protocol
 from boundwatch.evaluation.planned import planned
-from boundwatch.evaluation.protocol import COMMENTS
 
 _HELP = "Run an evaluation: the next trial, blinded and in random order, until the question is answered."
 group = typer.Typer(name="evaluate", help=_HELP, no_args_is_help=True, rich_markup_mode=None)
@@ -98,7 +97,9 @@ def _asked(name: str, found: Any) -> Any:
     """Return a setting; what was not given is asked for in a terminal, elsewhere it is the usual one."""
     usual = _USUAL.get(name)
     if found is None and sys.stdin.isatty():
-        about = textwrap.fill(COMMENTS.get(name, "success rates that you expect, to plan with"), 79)
+        about = textwrap.fill(
+            Protocol.meanings().get(name, "Success rates that you expect, to plan with"), 79
+        )
         listed = "" if name in ("question", "measure", "certificate", *_ONE[1:]) else ", with commas"
         found = typer.prompt(f"\n{about}\n{name}{listed}", default=usual, show_default=bool(usual))
     found = usual if found is None else found

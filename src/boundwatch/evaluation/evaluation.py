@@ -54,15 +54,7 @@ class Evaluation:
 
     @classmethod
     def start(cls, path: _AnyPath | None, protocol: Protocol) -> Evaluation:
-        """Seal a protocol in a new file; nothing about it can be changed from then on.
-
-        Parameters
-        ----------
-        path
-            The new file; None keeps everything in memory.
-        protocol
-            What is asked.
-        """
+        """Seal a protocol in a new file, or in memory; nothing about it can be changed from then on."""
         content = None
         if protocol.certificate is not None:
             loaded = Certificate.load(protocol.certificate)
@@ -90,13 +82,7 @@ class Evaluation:
 
     @classmethod
     def open(cls, path: _AnyPath) -> Evaluation:
-        """Go on with an evaluation; a log that was altered is refused.
-
-        Parameters
-        ----------
-        path
-            The file that `start` made.
-        """
+        """Go on with an evaluation; a log that was altered is refused."""
         log = Log(path)
         try:
             with part_of(os.fspath(path)):
@@ -149,10 +135,7 @@ class Evaluation:
     def next(self, station: str = STATION) -> Trial | None:
         """Return the trial to run now: the same until it is recorded; None if there is none.
 
-        Parameters
-        ----------
-        station
-            Who asks; each station has its own trials, and the policies of a pair run at the same one.
+        Each station has its own trials, and the policies of a pair run at the same one.
         """
         known = self._refresh()
         found = known.current(station)
@@ -207,15 +190,7 @@ class Evaluation:
                 self._write_end()
 
     def undo(self, reason: str, station: str = STATION) -> int:
-        """Take back the latest outcome of a station, and return its trial, which is to be recorded again.
-
-        Parameters
-        ----------
-        reason
-            Why; the report says it.
-        station
-            Whose.
-        """
+        """Take back the latest outcome of a station, and return its trial, which is to be recorded again."""
         reason = _required(reason)
         with self._writing() as known:
             number = known.undoable(station)
@@ -227,35 +202,15 @@ class Evaluation:
         return number
 
     def note(self, text: str) -> None:
-        """Add a note to the log and to the report.
-
-        Parameters
-        ----------
-        text
-            What to remember.
-        """
+        """Add a note to the log and to the report."""
         self._add("note", {"text": _required(text)})
 
     def release(self, station: str, reason: str) -> None:
-        """Let other stations have what a station that does not come back has not finished.
-
-        Parameters
-        ----------
-        station
-            Which.
-        reason
-            Why; the report says it.
-        """
+        """Let other stations have what a station that does not come back has not finished."""
         self._add("release", {"station": station, "reason": _required(reason)})
 
     def stop(self, reason: str) -> None:
-        """End before the rule does; what can be said holds whatever the reason.
-
-        Parameters
-        ----------
-        reason
-            Why; the report says it.
-        """
+        """End before the rule does; what can be said holds whatever the reason."""
         with self._writing() as known:
             if not known.ended:
                 self._write("stop", {"reason": _required(reason)})
@@ -270,47 +225,23 @@ class Evaluation:
         return self._replay.evidence.finding()
 
     def results(self, what: str = "results") -> Results:
-        """Return all that is known by policy, which is logged like `finding`.
-
-        Parameters
-        ----------
-        what
-            Who looks.
-        """
+        """Return all that is known by policy, which is logged like `finding`."""
         self.unblind(what)
         return Results(self._replay)
 
     def policy_of(self, trial: Trial) -> str:
-        """Return the name behind the letter of a trial, for the program that loads the policy.
-
-        Parameters
-        ----------
-        trial
-            What `next` returned.
-        """
+        """Return the name behind the letter of a trial, for the program that loads the policy."""
         return {letter: name for name, letter in self._replay.schedule.letters(trial.round).items()}[
             trial.policy
         ]
 
     def unblind(self, what: str) -> None:
-        """Log that somebody saw results by policy before the end of a blind evaluation.
-
-        Parameters
-        ----------
-        what
-            What they saw.
-        """
+        """Log that somebody saw results by policy before the end of a blind evaluation."""
         if self.protocol.blind and not self.finished:
             self._add("look", {"what": what})
 
     def unblind_once(self, what: str) -> None:
-        """Log it the first time only, of what happens at every trial.
-
-        Parameters
-        ----------
-        what
-            What is seen.
-        """
+        """Log it the first time only, of what happens at every trial."""
         if not any(said.endswith(f"({what})") for *_, said in self._refresh().events):
             self.unblind(what)
 

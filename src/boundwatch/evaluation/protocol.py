@@ -8,13 +8,12 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Annotated, Any, Literal, cast
-
-from msgspec import Meta
+from dataclasses import MISSING, dataclass, fields
+from inspect import cleandoc
+from typing import Any, Literal, cast
 
 from boundwatch._support.files import read_bytes, write_text
-from boundwatch._support.schema import FrozenMapping, convert
+from boundwatch._support.schema import FrozenMapping
 from boundwatch._support.validation import (
     check_choices,
     check_flag,
@@ -39,53 +38,8 @@ _ONLY = {  # settings that go with some questions
     "until_upper": ("certify",),
     "certificate": ("check",),
 }
-COMMENTS = {
-    "question": "compare two policies, rank several, certify one, or check one against a certificate",
-    "policies": "final before the first trial; with a margin, the second is to be no worse than the first",
-    "most_rounds": "the end, if the question is not answered before; a round is each task with each policy",
-    "tasks": "a fixed set, the mean over them is meant; numbers are trials per round, and so weights",
-    "scenes": "start positions, or how many; in a round of a task all policies meet the same one",
-    "measure": "success; score (with score_range); or rubric (with milestones)",
-    "score_range": "the worst and the best score",
-    "milestones": "of a rubric, with the points of each",
-    "alpha": "probability of a wrong answer: per side (compare, check), of any (rank), of limits (certify)",
-    "margin": "how much worse is acceptable, in expected cost; 0 asks which is better",
-    "until_width": "certify stops when the limits are this close",
-    "until_upper": "or when the upper limit on the expected cost is this low",
-    "certificate": "the file to check against; its content is sealed, too",
-    "block": "rounds of a task that are run together, where changing the task is expensive",
-    "blind": 'operators see letters: true, "round" (new ones each round), or false',
-    "aborted": "what a trial that was stopped counts as: failure, or repeat (if none can see it coming)",
-    "discarded": "the same for one that was not usable",
-    "seed": "makes order and letters reproducible, by operators, too; without one it is drawn",
-}
-"""What each setting means, for the file."""
-_Name = Annotated[str, Meta(min_length=1, max_length=80)]
-_Whole = Annotated[int, Meta(ge=1, le=1_000_000)]
-
-
-@dataclass(frozen=True)
-class _File:
-    """What the file of a protocol holds."""
-
-    question: Question
-    policies: list[_Name]
-    most_rounds: _Whole
-    tasks: list[_Name] | dict[_Name, _Whole] = ()  # type: ignore[assignment]
-    scenes: _Whole | list[_Name] = ()  # type: ignore[assignment]
-    measure: Kind = "success"
-    score_range: tuple[float, float] | None = None
-    milestones: dict[_Name, float] | None = None
-    alpha: float = 0.05
-    margin: float = 0.0
-    until_width: float | None = None
-    until_upper: float | None = None
-    certificate: str | None = None
-    block: _Whole = 1
-    blind: bool | Literal["round"] = True
-    aborted: Counting = "failure"
-    discarded: Counting = "failure"
-    seed: int | None = None
+_LONGEST = 80  # letters of a name
+_LARGEST = 1_000_000  # rounds, scenes, trials of a task in a round
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,39 +49,42 @@ class Protocol:
     Parameters
     ----------
     question
-        ``"compare"`` two policies, ``"rank"`` several (those that are beaten drop out, until the best is
-        known), ``"certify"`` one, or ``"check"`` one against a certificate.
+        ``compare`` two policies, ``rank`` several (those that are beaten drop out, until the best is known),
+        ``certify`` one, or ``check`` one against a certificate.
     policies
-        Their names. With a margin, `compare` asks whether the second is no worse than the first.
+        Final before the first trial; with a margin, the second is to be no worse than the first.
     most_rounds
-        The end, if the question is not answered before.
+        The end, if the question is not answered before; a round is each task with each policy.
     tasks
-        Names; or numbers of trials per round by name, which weigh the tasks.
+        A fixed set, the mean over them is meant; numbers are trials per round, and so weights.
     scenes
-        Names, or how many there are. All policies meet the same scene in a round of a task.
+        Start positions, or how many; in a round of a task all policies meet the same one.
     measure
-        ``"success"``; ``"score"``, in a `score_range`; or ``"rubric"``, the points of `milestones` reached.
+        ``success``; ``score`` (with score_range); or ``rubric`` (with milestones).
     score_range
         The worst and the best score.
     milestones
-        Points of a rubric by name.
+        Of a rubric, with the points of each.
     alpha
-        Probability of a wrong answer: per side for compare and check, of any wrong statement for rank, of
-        limits that do not hold for certify.
+        Probability of a wrong answer: per side (compare, check), of any (rank), of limits (certify).
     margin
-        How much worse is acceptable, in expected cost.
-    until_width, until_upper
-        When `certify` stops: limits this close, or an upper limit this low.
+        How much worse is acceptable, in expected cost; 0 asks which is better.
+    until_width
+        Certify stops when the limits are this close.
+    until_upper
+        Or when the upper limit on the expected cost is this low.
     certificate
-        The file of the certificate to check against.
+        The file to check against; its content is sealed, too.
     block
-        Rounds of a task that are run one after the other, where changing the task is expensive.
+        Rounds of a task that are run together, where changing the task is expensive.
     blind
-        Whether operators see letters: True for the same ones throughout, ``"round"`` for new ones each round.
-    aborted, discarded
-        What such trials count as: a ``"failure"``, or they are ``"repeat"``-ed.
+        Operators see letters: true, ``"round"`` (new ones each round), or false.
+    aborted
+        What a trial that was stopped counts as: ``failure``, or ``repeat`` (if none can see it coming).
+    discarded
+        The same for one that was not usable.
     seed
-        Makes order and letters reproducible, and lets whoever knows it work them out. None draws one.
+        Makes order and letters reproducible, by operators, too; without one it is drawn.
 
     Examples
     --------
@@ -160,15 +117,18 @@ class Protocol:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        self._set(policies=_names(self.policies, "policies"), tasks=_weights(self.tasks))
         scenes = self.scenes
         if isinstance(scenes, int):
             scenes = [str(i + 1) for i in range(_whole(scenes, "scenes"))]
-        self._set(scenes=_names(scenes, "scenes"))
-        for name in ("most_rounds", "block"):
-            _whole(getattr(self, name), name)
-        check_level(self.alpha, "alpha")
-        check_margin(self.margin, zero=True)
+        self._set(
+            policies=_names(self.policies, "policies"),
+            tasks=_weights(self.tasks),
+            scenes=_names(scenes, "scenes"),
+            most_rounds=_whole(self.most_rounds, "most_rounds"),
+            block=_whole(self.block, "block"),
+            alpha=check_level(self.alpha, "alpha"),
+            margin=check_margin(self.margin, zero=True),
+        )
         if self.blind != "round":
             check_flag(self.blind, "blind")
         if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
@@ -187,23 +147,21 @@ class Protocol:
     def _check_question(self) -> None:
         least, most = _POLICIES[self.question]
         if not least <= len(self.policies) <= most:
-            remedy = f"name {least}" + ("" if least == most else f" to {most}")
-            problem = f"is not what {self.question} takes"
+            problem, remedy = f"is not what {self.question} takes", f"name {least}"
+            remedy += "" if least == most else f" to {most}"
             raise InvalidSetting(problem, name="policies", value=self.policies, remedy=remedy)
         for name, questions in _ONLY.items():
             if getattr(self, name) and self.question not in questions:
                 problem = f"goes with {' and '.join(questions)}, and the question is {self.question}"
                 raise InvalidSetting(problem, name=name, value=getattr(self, name), remedy="leave it out")
-        if self.question == "check" and not self.certificate:
-            raise InvalidSetting("is missing", name="certificate", remedy="check needs one to check against")
-        if self.question == "certify":
-            if self.until_width is None and self.until_upper is None:
-                raise InvalidSetting(
-                    "is missing", name="until_width", remedy="say when to stop, or until_upper"
-                )
-            for name in ("until_width", "until_upper"):
-                if getattr(self, name) is not None:
-                    check_number(getattr(self, name), name, "in (0, 1)", 1e-9, 1, remedy="give a cost")
+        if self.question == "check" and not (self.certificate and isinstance(self.certificate, str)):
+            raise InvalidSetting("is missing", name="certificate", remedy="name the file to check against")
+        for name in ("until_width", "until_upper"):
+            if (value := getattr(self, name)) is not None:
+                number = check_number(value, name, "in (0, 1)", 1e-9, 1, remedy="give a cost")
+                self._set(**{name: number})
+        if self.question == "certify" and self.until_width is None and self.until_upper is None:
+            raise InvalidSetting("is missing", name="until_width", remedy="say when to stop, or until_upper")
         if self.question in ("certify", "check") and self.slots > len(self.weights):
             problem = f"{self.question} takes each task once per round"
             raise InvalidSetting(problem, name="tasks", remedy="leave their numbers out")
@@ -213,24 +171,24 @@ class Protocol:
             if (getattr(self, name) is None) == (self.measure == kind):
                 problem, remedy = f"goes with the measure {kind}", f"and that is {self.measure}"
                 raise InvalidSetting(problem, name=name, value=getattr(self, name), remedy=remedy)
-        if self.score_range is not None:
-            low, high = (
-                check_number(each, "score_range", "two numbers", remedy="give the worst and the best")
-                for each in self.score_range
-            )
+        if (ends := self.score_range) is not None:
+            remedy = "give the worst score and the best"
+            if not isinstance(ends, list | tuple) or len(ends) != 2:
+                raise InvalidSetting("is not two numbers", name="score_range", value=ends, remedy=remedy)
+            low, high = (check_number(each, "score_range", "a number", remedy=remedy) for each in ends)
             if not low < high:
-                problem, remedy = "is not a range", "give the worst score and the best"
-                raise InvalidSetting(problem, name="score_range", value=self.score_range, remedy=remedy)
+                raise InvalidSetting("is not a range", name="score_range", value=ends, remedy=remedy)
             self._set(score_range=(low, high))
-        if self.milestones is not None:
-            _names(list(self.milestones), "milestones")
-            points = {
-                name: check_number(each, "milestones", "a number of points", 1e-9, 1e9, remedy="give points")
-                for name, each in self.milestones.items()
-            }
-            if not points:
-                raise InvalidSetting("is empty", name="milestones", remedy="name at least one")
-            self._set(milestones=FrozenMapping(points))
+        if (points := self.milestones) is not None:
+            if not isinstance(points, Mapping) or not points:
+                problem = "is empty" if points == {} else "is not points by name"
+                raise InvalidSetting(problem, name="milestones", remedy="name at least one, with its points")
+            remedy = "give points"
+            worth = [
+                check_number(each, "milestones", "a number of points", 1e-9, 1e9, remedy=remedy)
+                for each in points.values()
+            ]
+            self._set(milestones=FrozenMapping(zip(_names(points, "milestones"), worth, strict=True)))
 
     @property
     def weights(self) -> Mapping[str, int]:
@@ -277,9 +235,8 @@ class Protocol:
             return 0.0 if check_flag(success, "success") else 1.0
         low, high = self.measured.ends
         if self.measure == "score":
-            number = check_number(
-                score, "score", f"from {shortest(low)} to {shortest(high)}", low, high, remedy="give one"
-            )
+            between = f"from {shortest(low)} to {shortest(high)}"
+            number = check_number(score, "score", between, low, high, remedy="give one")
             return (high - number) / (high - low)
         points = self.milestones or {}
         reached = set(_names(milestones, "milestones"))
@@ -295,38 +252,34 @@ class Protocol:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Protocol:
-        """Return the protocol that plain values describe, or say what does not fit.
+        """Return the protocol that plain values describe, or say what does not fit."""
+        known = {each.name: each.default is MISSING for each in fields(cls)}
+        for name in content:
+            if name not in known:
+                raise SchemaMismatch("is not known", name=name, remedy=f"the settings are {', '.join(known)}")
+        for name, needed in known.items():
+            if needed and name not in content:
+                raise SchemaMismatch("is missing", name=name)
+        return cls(**content)
 
-        Parameters
-        ----------
-        content
-            What `to_dict` returned, or a file said.
-        """
-        return cls(**asdict(convert(_File, content)))
+    @classmethod
+    def meanings(cls) -> dict[str, str]:
+        """Return what each setting means, as comments of the file and questions of the terminal say it."""
+        listed = cleandoc(cls.__doc__ or "").partition("----------\n")[2].partition("\n\n")[0]
+        found = re.findall(r"^(\w+)\n((?:    .*\n?)+)", listed, re.MULTILINE)
+        return {name: " ".join(said.replace("``", "").split()) for name, said in found}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as TOML.
-
-        Parameters
-        ----------
-        path
-            The file.
-        """
+        """Write it as TOML."""
         lines = ["# What this evaluation asks. `boundwatch evaluate start` seals it; no change counts later."]
         for name, value in self.to_dict().items():
-            lines.append(f"\n# {COMMENTS[name]}")
+            lines.append(f"\n# {self.meanings()[name]}")
             lines.append(f"# {name} = ..." if value is None else f"{name} = {_toml(value)}")
         write_text(path, "\n".join(lines) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Protocol:
-        """Read a TOML file; what does not fit is refused with its line.
-
-        Parameters
-        ----------
-        path
-            The file.
-        """
+        """Read a TOML file; what does not fit is refused with its line."""
         try:
             text = read_bytes(path).decode("utf-8")
             content = tomllib.loads(text)
@@ -350,9 +303,8 @@ def canonical(content: object) -> bytes:
 
 def _line_of(name: str | None, text: str) -> int | None:
     """Return the line of a TOML file where a setting is."""
-    key = re.split(r"[.\[]", name or "")[0]
     for number, line in enumerate(text.splitlines(), 1):
-        if key and re.match(rf"\s*\[?{re.escape(key)}\s*[=.\]]", line):
+        if name and re.match(rf"\s*\[?{re.escape(name)}\s*[=.\]]", line):
             return number
     return None
 
@@ -362,9 +314,9 @@ def _names(values: object, name: str) -> tuple[str, ...]:
         raise InvalidSetting("is not a list of names", name=name, value=values, remedy="give a list")
     found = tuple(values)
     for each in found:
-        if not isinstance(each, str) or not each.strip() or not each.isprintable():
-            problem = "is not a name"
-            raise InvalidSetting(problem, name=name, value=each, remedy="use printable, non-empty text")
+        if not isinstance(each, str) or not each.strip() or not each.isprintable() or len(each) > _LONGEST:
+            remedy = f"use printable, non-empty text of at most {_LONGEST} letters"
+            raise InvalidSetting("is not a name", name=name, value=each, remedy=remedy)
         if found.count(each) > 1:
             raise InvalidSetting("is named twice", name=name, value=each, remedy="give each its own name")
     return found
@@ -380,8 +332,9 @@ def _weights(tasks: object) -> FrozenMapping[str, int]:
 
 
 def _whole(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidSetting("is not a whole number of at least 1", name=name, value=value, remedy="give one")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
+        problem = f"is not a whole number from 1 to {_LARGEST}"
+        raise InvalidSetting(problem, name=name, value=value, remedy="give one")
     return value
 
 
