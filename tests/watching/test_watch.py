@@ -25,7 +25,7 @@ CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
 def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_alarm=None, **options):
     store, levels = Store(state, "watch"), options.pop("levels", {})
-    design = Design(id=None if number == "line" else number, by=by)
+    design = Design(id=number, by=by)
     session = Watch(
         build_detectors(certificate, options.pop("detector", "sequential-test"), levels),
         source,
@@ -367,26 +367,6 @@ def test_a_numbered_sender_sends_a_torn_line_again(tmp_path):
     session = again(session, source=str(fifo), number="n")
     assert (costs(follow(session, fifo)), session.repeated) == ([0.2, 0.3, 0.4], 1)
     sender.join(LIMIT)
-
-
-def test_a_replayed_pipe_is_counted_after_what_was_counted(tmp_path):
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    session = None
-    for text, expected in (("0.1\n0.2\n", [0.1, 0.2]), ("0.1\n0.2\n0.3\n", [0.3])):
-        sender = send(fifo, text)
-        session = watch(tmp_path / "s", source=str(fifo), number="line")
-        assert costs(follow(session, fifo)) == expected
-        session.store.close()
-        sender.join(LIMIT)
-    for text in ("0.1\n0.9\n0.3\n", "0.1\n"):
-        sender = send(fifo, text)
-        session = watch(tmp_path / "s", source=str(fifo), number="line")
-        with pytest.raises(InvalidSetting, match="send the same stream again") as refused:
-            follow(session, fifo)
-        assert refused.value.where.source == str(fifo)
-        session.store.close()
-        sender.join(LIMIT)
 
 
 def test_a_malformed_line_after_the_alarm_is_not_read_however_lines_come(tmp_path):

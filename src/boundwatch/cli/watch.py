@@ -77,8 +77,7 @@ def watch(
     until_alarm: Stop at the first alarm.
     follow: Wait for the file to grow; follow its rotation.
     state FILE: Keep the state here before anything is printed, and resume from it.
-    number FIELD: Sender's episode number: repeats count once, gaps are errors. `line`: after a restart, all
-        lines are sent again.
+    number FIELD: Sender's episode number: repeats count once, gaps are errors.
     allow_gaps: Report ids that are missing or out of order, and continue.
     skip_malformed: Skip malformed lines; leaving out episodes voids the guarantee.
     predicted FIELD: Cost predicted for the trial's scene: a good predictor saves trials.
@@ -122,7 +121,7 @@ def watch(
     by, metrics = tasks_of(loaded, by), metrics_of(loaded)
     reading = dataclasses.replace(reading, strata=strata)
     reading, where = reading.of_metrics(metrics), conditions(reading.where) or {}
-    names: Any = {"by": by, "id": None if number == "line" else number, "where": where, "strata": strata}
+    names: Any = {"by": by, "id": number, "where": where, "strata": strata}
     design = Design(**names)
     if predicted is not None and unlabeled is not None:
         design = WithPredictions(**names, predicted=predicted, unlabeled=unlabeled)
@@ -142,7 +141,6 @@ def watch(
         "success_values": reading.success_values or [],
         **{each: getattr(reading, each) for each in ("timeout_as", "empty_as")},
         **names,
-        "id": number,
         "predicted": predicted,
         "unlabeled": unlabeled,
     }

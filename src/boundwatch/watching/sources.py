@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from boundwatch.errors import InvalidSetting, Place
@@ -51,44 +50,19 @@ def is_pipe(path: str) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def open_lines(
-    path: str, position: Position | None = None, *, follow: bool = False, replayed: bool = False
-) -> Iterable[Batch]:
-    """Return the lines of a file or pipe of which nothing is kept, from a position.
+def open_lines(path: str, position: Position | None = None, *, follow: bool = False) -> Iterable[Batch]:
+    """Return the lines of a file, from a position, or of a pipe of which nothing is kept.
 
-    `follow` waits for a file to grow; a pipe that is `replayed` is sent again from its first line, and what
-    was counted is passed over.
+    `follow` waits for a file to grow.
     """
     if not is_pipe(path):
         return GrowingFile("/dev/stdin" if path == "-" else path, position, follow=follow)
-    return _pipe_lines(path, position or Position() if replayed else Position())
+    return _pipe_lines(path)
 
 
-def _pipe_lines(path: str, known: Position) -> Iterator[Batch]:
-    """Yield the lines of a pipe after those that are known, if it begins with these."""
-    reached = known.lines == 0
+def _pipe_lines(path: str) -> Iterator[Batch]:
     with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
-        for batch in pipe_lines(stream.fileno(), name_of(path)):
-            passed = sum(line.number <= known.lines for line in batch.lines)
-            if passed and batch.lines[passed - 1].number == known.lines:
-                reached = True
-                if batch.position(passed).digest != known.digest:
-                    raise _other(f"its first {known.lines} lines are not those that were counted", path)
-            if reached or not batch.lines:
-                yield _after(batch, passed) if passed else batch
-    if not reached:
-        raise _other(f"ended before line {known.lines}, the last one counted", path)
-
-
-def _after(batch: Batch, passed: int) -> Batch:
-    before = batch.before.copy()
-    before.update(b"".join(line.raw + b"\n" for line in batch.lines[:passed]))
-    return replace(batch, lines=batch.lines[passed:], start=batch.position(passed), before=before)
-
-
-def _other(problem: str, path: str) -> InvalidSetting:
-    remedy = "send the same stream again from its first line, or start a new state"
-    return InvalidSetting(problem, where=Place(name_of(path)), remedy=remedy)
+        yield from pipe_lines(stream.fileno(), name_of(path))
 
 
 class KeptPipe:

@@ -177,9 +177,8 @@ class Watch(Progress):
                 self.position = Position(device=named.st_dev, inode=named.st_ino)
                 self.save()
             return open_lines(stream, self.position, follow=follow)
-        replayed = self.settings.get("id") == "line"
-        if state is None or replayed:
-            return open_lines(stream, self.position, replayed=replayed)
+        if state is None:
+            return open_lines(stream)
         kept = state.with_name(f"{state.name}-pipe")
         if not kept.exists() or kept.stat().st_size == self.position.offset:  # all of it was counted
             kept.unlink(missing_ok=True)
