@@ -125,7 +125,7 @@ def test_policies_of_one_file_take_turns_too(compare, files):
         in refused
     )
     (files / "trials.csv").write_text("policy,task,success\n" + 4 * "A,mug,1\n" + "B,bowl,0\nB,mug,1\n")
-    assert "policy A: has no episodes of bowl, which another policy" in compare(*declared, code=1)
+    assert "policy A: has no trials of bowl, which another policy" in compare(*declared, code=1)
 
 
 def test_a_log_that_names_its_tasks_says_its_strata(compare, files):

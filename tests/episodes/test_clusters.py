@@ -5,7 +5,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.certificates.record import Trials
-from boundwatch.comparison.turns import align
+from boundwatch.comparison.matching import align
 from boundwatch.episodes.episodes import describe
 from boundwatch.errors import InvalidSetting
 

@@ -25,10 +25,9 @@ from boundwatch.cli.root import command
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison
 from boundwatch.comparison.finding import Call
 from boundwatch.comparison.following import Arrival, Arrivals, Following
-from boundwatch.comparison.matching import matched
+from boundwatch.comparison.matching import align, matched, refuse_apart, tasks_of
 from boundwatch.comparison.once import compare_once
 from boundwatch.comparison.ranking import rank
-from boundwatch.comparison.turns import align, refuse_apart, tasks_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.reporting import compared as words

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
+from boundwatch.comparison.matching import of_one_measure, refuse_apart, take_in_turn
 from boundwatch.comparison.policy_comparison import PolicyComparison
-from boundwatch.comparison.turns import of_one_measure, refuse_apart, take_in_turn
 from boundwatch.episodes.episodes import Episodes, looks_binary
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, Place

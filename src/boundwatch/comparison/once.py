@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -21,78 +22,86 @@ from boundwatch.bounds.joint_side import references_of
 from boundwatch.bounds.multiple import holm, with_overall
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.strata import in_proportion, stratified_p_value, weighted_lower, weighted_p_value
-from boundwatch.comparison.finding import (
-    SIDES,
-    ComparedTasks,
-    ComparisonFinding,
-    ComparisonVerdict,
-    Method,
+from boundwatch.comparison.finding import SIDES, ComparedTasks, ComparisonFinding, ComparisonVerdict, Method
+from boundwatch.comparison.matching import (
+    PairBy,
+    keys_of,
+    match_clusters,
+    of_one_measure,
+    partners,
+    same_tasks,
+    tasks_of,
 )
-from boundwatch.comparison.matching import PairBy, keys_of, match
-from boundwatch.comparison.turns import match_clusters, of_one_measure, tasks_of
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.notes import rows_of
-from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
 _MOST_POINTS = 2000  # different costs that are looked at one by one
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """Independent trials that fail or not: the exact unconditional test."""
+class _Judge(ABC):
+    """Two samples and how they are judged; side 0 asks whether A is better, side 1 whether B is."""
 
-    n: tuple[int, int]
-    failures: tuple[int, int]
-    method: Method = "exact"
+    method: Method
+
+    @abstractmethod
+    def against(self, side: int, margin: float) -> float:
+        """Return a p-value of "the worse policy costs at most `margin` more"."""
+
+    @abstractmethod
+    def lower(self, side: int, alpha: float) -> float:
+        """Return a lower limit on how much more the worse policy costs."""
 
     def p_value(self, side: int) -> float:
-        return rate_difference_p_value(*self._series(side))
-
-    def p_margin(self, margin: float) -> float:
-        return rate_difference_p_value(*self._series(1), -margin)
+        return self.against(side, 0.0)
 
     def limit(self, alpha: float, side: int) -> float:
-        lower = rate_difference_lower(*self._series(side), alpha)
+        """Return the lower (0) or the upper (1) limit on the expected cost of B minus that of A."""
+        lower = self.lower(side, alpha)
         return -lower if side else lower
+
+
+@dataclass(frozen=True)
+class _Counts(_Judge):
+    """Independent trials that fail or not: the exact unconditional test."""
+
+    a: Array
+    b: Array
+    method: Method = "exact"
+
+    def against(self, side: int, margin: float) -> float:
+        return rate_difference_p_value(*self._series(side), margin)
+
+    def lower(self, side: int, alpha: float) -> float:
+        return rate_difference_lower(*self._series(side), alpha)
 
     def _series(self, side: int) -> tuple[int, int, int, int]:
         """Return trials and failures of A and of B or, of the other side, successes instead."""
-        (n_a, n_b), (a, b) = self.n, self.failures
+        (n_a, a), (n_b, b) = ((each.size, round(each.sum())) for each in (self.a, self.b))
         return (n_a, n_a - a, n_b, n_b - b) if side else (n_a, a, n_b, b)
 
 
 @dataclass(frozen=True)
-class _Costs:
+class _Costs(_Judge):
     """Independent bounded costs: bets on both, at the least favorable common mean."""
 
     a: Array
     b: Array
     method: Method = "betting"
 
-    def p_value(self, side: int) -> float:
-        return self._against(side, 0.0)
-
-    def p_margin(self, margin: float) -> float:
-        return self._against(1, -margin)
-
-    def limit(self, alpha: float, side: int) -> float:
-        lower = joint_difference_lower(self._references[side], self._wagers[side], alpha)
-        return -lower if side else lower
-
-    def _against(self, side: int, margin: float) -> float:
-        log_e = joint_log_evidence(self._references[side], self._wagers[side], margin)
+    def against(self, side: int, margin: float) -> float:
+        log_e = joint_log_evidence(*self._sides[side], margin)
         return math.exp(-min(max(log_e, 0.0), 700.0))
 
-    @cached_property
-    def _references(self) -> tuple[Reference, Reference]:
-        return references_of(*_weighed(self.a))
+    def lower(self, side: int, alpha: float) -> float:
+        return joint_difference_lower(*self._sides[side], alpha)
 
     @cached_property
-    def _wagers(self) -> tuple[Wager, Wager]:
-        sizes, log_shares = fixed_bets(self.b.size)
-        points, weights = _weighed(self.b)
-        return Wager(sizes, log_shares, points, weights), Wager(sizes, log_shares, 1 - points, weights)
+    def _sides(self) -> list[tuple[Reference, Wager]]:
+        bets, (points, weights) = fixed_bets(self.b.size), _weighed(self.b)
+        wagers = Wager(*bets, points, weights), Wager(*bets, 1 - points, weights)
+        return list(zip(references_of(*_weighed(self.a)), wagers, strict=True))
 
 
 def _weighed(costs: Array) -> tuple[Array, Array]:
@@ -104,7 +113,7 @@ def _weighed(costs: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class _Pairs(_Judge):
     """Matched pairs: fair coins where costs of 0 and 1 differ, bets on the differences of others.
 
     Of several tasks whose numbers of pairs are not in proportion to their weights, `uneven` has both.
@@ -117,31 +126,24 @@ class _Pairs:
 
     def p_value(self, side: int) -> float:
         if self.method != "sign test":
-            return self._against(side, 0.5)
+            return self.against(side, 0.0)
         against = [int(np.count_nonzero(self.b > self.a)), int(np.count_nonzero(self.a > self.b))]
         return float(bdtrc(against[side] - 1, sum(against), 0.5)) if against[side] else 1.0
 
-    def p_margin(self, margin: float) -> float:
-        return self._against(1, (1 - margin) / 2)
-
-    def limit(self, alpha: float, side: int) -> float:
-        halves = self._halves(side)
+    def against(self, side: int, margin: float) -> float:
+        null = (1 + margin) / 2
         if self.uneven is None:
-            lower = float(betting_lower(halves, alpha))
-        else:
-            lower = weighted_lower(self._means(halves), *self.uneven, alpha)
-        return 1 - 2 * lower if side else 2 * lower - 1
+            return float(betting_p_value(self._halves(side), null))
+        return weighted_p_value(self._means(side, *self.uneven), *self.uneven, null)
 
-    def _against(self, side: int, null: float) -> float:
-        halves = self._halves(side)
+    def lower(self, side: int, alpha: float) -> float:
         if self.uneven is None:
-            return float(betting_p_value(halves, null))
-        return weighted_p_value(self._means(halves), *self.uneven, null)
+            return 2 * float(betting_lower(self._halves(side), alpha)) - 1
+        return 2 * weighted_lower(self._means(side, *self.uneven), *self.uneven, alpha) - 1
 
-    def _means(self, halves: Array) -> Array:
-        assert self.uneven is not None  # noqa: S101  (asked before)
-        ends = np.cumsum(self.uneven[0].astype(np.int64))
-        return np.array([part.mean() for part in np.split(halves, ends)[:-1]])
+    def _means(self, side: int, numbers: Array, _: Array) -> Array:
+        parts = np.split(self._halves(side), np.cumsum(numbers.astype(np.int64)))[:-1]
+        return np.array([part.mean() for part in parts])
 
     def _halves(self, side: int) -> Array:
         more = self.a - self.b if side else self.b - self.a
@@ -149,7 +151,7 @@ class _Pairs:
 
 
 @dataclass(frozen=True)
-class _Tasks:
+class _Tasks(_Judge):
     """All tasks together: no task got worse (costs of 0 and 1), or the mean over tasks did not (others)."""
 
     a: list[Array]
@@ -159,7 +161,7 @@ class _Tasks:
 
     def p_value(self, side: int) -> float:
         if self.method == "weighted":
-            return weighted_p_value(*self._sums(side), 0.0)
+            return self.against(side, 0.0)
         n_a, n_b, a, b = (
             np.array(list(map(each, costs))) for each in (len, np.sum) for costs in (self.a, self.b)
         )
@@ -167,12 +169,11 @@ class _Tasks:
             a, b = n_a - a, n_b - b
         return stratified_p_value(n_a, np.rint(a), n_b, np.rint(b))
 
-    def p_margin(self, margin: float) -> float:
-        return weighted_p_value(*self._sums(1), -margin)
+    def against(self, side: int, margin: float) -> float:
+        return weighted_p_value(*self._sums(side), margin)
 
-    def limit(self, alpha: float, side: int) -> float:
-        lower = weighted_lower(*self._sums(side), alpha)
-        return -lower if side else lower
+    def lower(self, side: int, alpha: float) -> float:
+        return weighted_lower(*self._sums(side), alpha)
 
     def _sums(self, side: int) -> tuple[Array, Array, Array]:
         """Return means, numbers and weights whose sum is the cost of B minus that of A, or the opposite."""
@@ -182,8 +183,6 @@ class _Tasks:
         return (1 - means if side else means), numbers, weights
 
 
-_Judge = _Counts | _Costs | _Pairs | _Tasks
-"""Two samples and how they are judged; side 0 asks whether A is better, side 1 whether B is."""
 _OVERALL = 0.4
 """The share of alpha that the test of all tasks together gets; a regression is mostly one of one task."""
 
@@ -234,25 +233,28 @@ def compare_once(
     >>> f.pairs, f.unmatched_a
     (3, ('4',))
     """
-    level, margin = check_level(alpha, "alpha"), check_margin(margin, zero=True)
-    a, b = _two(policies, binary)
-    one, other = map(str, policies)
     known: dict[str, Any] = {
-        "alpha": level,
-        "margin": margin,
-        "names": (one, other),
-        "binary": a.binary and b.binary,
+        "alpha": check_level(alpha, "alpha"),
+        "margin": check_margin(margin, zero=True),
+        "names": tuple(map(str, policies)),
+        "paired": pair_by is not None,
     }
+    a, b = both = _two(policies, binary)
     if pair_by is not None:
-        found = match(keys_of(one, a, pair_by), keys_of(other, b, pair_by), (one, other))
-        a, b = a.take(found.rows_a), b.take(found.rows_b)
-        known |= {"paired": True, "unmatched_a": found.alone_a, "unmatched_b": found.alone_b}
+        named = dict(zip(policies, both, strict=True))
+        (rows_a, alone_a), (rows_b, alone_b) = partners(keys_of(named, pair_by))
+        a, b = a.take(rows_a), b.take(rows_b)
+        known |= {"unmatched_a": tuple(alone_a), "unmatched_b": tuple(alone_b)}
     else:
-        match_clusters((a, b), paired=False)  # refuses scenes that both ran on
-    tasks = _by_task(a, b)
+        match_clusters(both, paired=False)  # refuses scenes that both ran on
+    known["binary"] = all(each.binary for each in both)
+    of_a, of_b = places = [rows_of(tasks_of(each)) for each in (a, b)]
+    tasks = {task: (a.costs[of_a[task]], b.costs[of_b[task]]) for task in same_tasks((a, b), places)}
     if len(tasks) < 2:
         return _finding(_judge(a.costs, b.costs, known), a.costs, b.costs, known)
-    return _all_tasks(tasks, _weights(a, list(tasks)), known)
+    given = a.design.weights
+    weights = np.array([given.get(task, 0.0) if given else 1.0 for task in tasks])
+    return _all_tasks(tasks, weights / weights.sum(), known)
 
 
 def _two(policies: Mapping[str, ArrayLike | Episodes], binary: bool | None) -> list[Episodes]:
@@ -276,28 +278,10 @@ def _two(policies: Mapping[str, ArrayLike | Episodes], binary: bool | None) -> l
     return of_one_measure(both)
 
 
-def _by_task(a: Episodes, b: Episodes) -> dict[str, tuple[Array, Array]]:
-    """Return the costs of both policies on each task, if tasks are declared; refuse a task of one only."""
-    of_a, of_b = (rows_of(tasks_of(each)) for each in (a, b))
-    for mine, theirs, each in ((of_a, of_b, b), (of_b, of_a, a)):
-        if missing := [task for task in mine if task not in theirs]:
-            problem = f"has no trials of {missing[0]}, which the other policy was tried on"
-            raise InvalidCost(problem, where=Place(each.source), remedy="compare policies on the same tasks")
-    return {task: (a.costs[rows], b.costs[of_b[task]]) for task, rows in of_a.items()}
-
-
-def _weights(episodes: Episodes, tasks: list[str]) -> Array:
-    given = episodes.design.weights
-    weights = np.array([given.get(task, 0.0) if given else 1.0 for task in tasks])
-    return np.asarray(weights / weights.sum())
-
-
 def _judge(a: Array, b: Array, known: Mapping[str, Any]) -> _Judge:
-    if known.get("paired"):
+    if known["paired"]:
         return _Pairs(a, b, "sign test" if known["binary"] else "betting")
-    if known["binary"]:
-        return _Counts((a.size, b.size), (round(a.sum()), round(b.sum())))
-    return _Costs(a, b)
+    return _Counts(a, b) if known["binary"] else _Costs(a, b)
 
 
 def _all_tasks(
@@ -307,28 +291,29 @@ def _all_tasks(
     all_a, all_b = ([pair[side] for pair in tasks.values()] for side in (0, 1))
     balanced = all(in_proportion([len(each) for each in costs], weights) for costs in (all_a, all_b))
     a, b = np.concatenate(all_a), np.concatenate(all_b)
-    judge: _Judge = _Tasks(all_a, all_b, weights, "stratified" if known["binary"] else "weighted")
-    if known.get("paired"):
+    judge: _Judge
+    if known["paired"]:
         uneven = None if balanced else (np.array([float(each.size) for each in all_a]), weights)
         judge = _Pairs(a, b, "sign test" if known["binary"] else "betting", uneven)
     elif balanced and not known["binary"]:
         judge = _Costs(a, b)
+    else:
+        judge = _Tasks(all_a, all_b, weights, "stratified" if known["binary"] else "weighted")
     overall = _finding(judge, a, b, known, len(tasks))
-    found = {
-        task: _finding(_judge(*pair, known), *pair, {**known, "unmatched_a": (), "unmatched_b": ()})
-        for task, pair in tasks.items()
-    }
+    alone = {**known, "unmatched_a": (), "unmatched_b": ()}
+    found = {task: _finding(_judge(*pair, known), *pair, alone) for task, pair in tasks.items()}
     of_some_task = overall.method in ("stratified", "sign test")
-    adjusted = [
+    (all_a_better, a_better), (all_b_better, b_better) = (
         _adjusted(getattr(overall, name), [getattr(each, name) for each in found.values()], of_some_task)
         for name in ("p_a_better", "p_b_better")
-    ]
-    alphas = (known["alpha"],) * 2
-    overall = replace(overall, p_a_better=adjusted[0][0], p_b_better=adjusted[1][0])
-    overall = _judged(overall, _verdict((adjusted[0][0], adjusted[1][0]), alphas))
-    for row, (task, each) in enumerate(found.items()):
-        found[task] = _judged(each, _verdict((adjusted[0][1][row], adjusted[1][1][row]), alphas))
-    return ComparedTasks(overall=overall, tasks=found)
+    )
+    overall = replace(overall, p_a_better=all_a_better, p_b_better=all_b_better)
+    overall = _judged(overall, (all_a_better, all_b_better))
+    judged = {
+        task: _judged(each, p_values)
+        for (task, each), p_values in zip(found.items(), zip(a_better, b_better, strict=True), strict=True)
+    }
+    return ComparedTasks(overall=overall, tasks=judged)
 
 
 def _adjusted(p_overall: float, p_values: list[float], of_some_task: bool) -> tuple[float, Array]:
@@ -339,8 +324,9 @@ def _adjusted(p_overall: float, p_values: list[float], of_some_task: bool) -> tu
     return min(p_overall / _OVERALL, 1.0), np.minimum(holm(p_values) / (1 - _OVERALL), 1.0)
 
 
-def _judged(finding: ComparisonFinding, verdict: ComparisonVerdict) -> ComparisonFinding:
-    """Return the same with another verdict; of one task, without a margin, "no worse" is "better"."""
+def _judged(finding: ComparisonFinding, p_values: tuple[float, float]) -> ComparisonFinding:
+    """Return the same by adjusted p-values; of one task, without a margin, "no worse" is "better"."""
+    verdict = _verdict(p_values, finding.alpha)
     kept = finding.no_worse if finding.margin or finding.tasks > 1 else verdict is ComparisonVerdict.B_BETTER
     return replace(finding, verdict=verdict, no_worse=kept)
 
@@ -351,15 +337,15 @@ def _finding(
     """Judge two samples by themselves."""
     alpha, margin = known["alpha"], known["margin"]
     p_values = judge.p_value(0), judge.p_value(1)
-    verdict = _verdict(p_values, (alpha, alpha))
+    verdict = _verdict(p_values, alpha)
     shown = verdict is ComparisonVerdict.B_BETTER
     if margin or tasks > 1:  # a verdict on several tasks may be about some of them; this is about the mean
-        shown = judge.p_margin(margin) <= alpha
+        shown = judge.against(1, -margin) <= alpha
     return ComparisonFinding(
         verdict=verdict,
         n_a=a.size,
         n_b=b.size,
-        pairs=a.size if known.get("paired") else None,
+        pairs=a.size if known["paired"] else None,
         mean_cost_a=float(a.mean()),
         mean_cost_b=float(b.mean()),
         e_a_better=None,
@@ -372,11 +358,11 @@ def _finding(
         tasks=tasks,
         method=judge.method,
         limits=partial(judge.limit, alpha),
-        **({"paired": False} | dict(known)),
+        **known,
     )
 
 
-def _verdict(p_values: tuple[float, float], alphas: tuple[float, float]) -> ComparisonVerdict:
+def _verdict(p_values: tuple[float, float], alpha: float) -> ComparisonVerdict:
     """Return who is better; evidence for both, which needs an alpha of about one half, decides nothing."""
-    shown = [side for side in (0, 1) if p_values[side] <= alphas[side]]
-    return SIDES[shown[0]] if len(shown) == 1 else ComparisonVerdict.UNDECIDED
+    shown = [SIDES[side] for side in (0, 1) if p_values[side] <= alpha]
+    return shown[0] if len(shown) == 1 else ComparisonVerdict.UNDECIDED
