@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from boundwatch.bounds.two_sample import log_choose
 from boundwatch.episodes.compatibility import rule_of
-from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.episodes import Episodes, Role
 from boundwatch.episodes.notes import rows_of
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers.lerobot import MIXED
@@ -171,7 +171,7 @@ def match_clusters(evaluations: Sequence[Episodes], *, paired: bool) -> list[Epi
 
 def refuse_apart(one: Episodes, other: Episodes) -> None:
     """Refuse partners of different tasks, scenes or keys."""
-    columns = {"strata": "task", "cluster": one.design.cluster, "pair": ", ".join(one.design.pair_by)}
+    columns: dict[Role, str | None] = {"strata": "task", "cluster": one.design.cluster, "pair": ", ".join(one.design.pair_by)}
     for role, column in columns.items():
         both = zip(one.keys.get(role, ()), other.keys.get(role, ()), strict=False)
         for place, (mine, theirs) in enumerate(both):
