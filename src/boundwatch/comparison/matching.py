@@ -171,7 +171,11 @@ def match_clusters(evaluations: Sequence[Episodes], *, paired: bool) -> list[Epi
 
 def refuse_apart(one: Episodes, other: Episodes) -> None:
     """Refuse partners of different tasks, scenes or keys."""
-    columns: dict[Role, str | None] = {"strata": "task", "cluster": one.design.cluster, "pair": ", ".join(one.design.pair_by)}
+    columns: dict[Role, str | None] = {
+        "strata": "task",
+        "cluster": one.design.cluster,
+        "pair": ", ".join(one.design.pair_by),
+    }
     for role, column in columns.items():
         both = zip(one.keys.get(role, ()), other.keys.get(role, ()), strict=False)
         for place, (mine, theirs) in enumerate(both):
