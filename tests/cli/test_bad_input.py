@@ -62,7 +62,6 @@ COSTS = {
     "words for costs": (b"cost\n1\n", ["--cost", "cost", "--success-values", "ok"]),
     "fractional success": (b"success\n0.5\n", []),
     "sheet of a text": (b"cost\n1\n", ["--sheet", "2"]),
-    "evaluation of a text": (b"cost\n1\n", ["--evaluation", "2"]),
     "truncated gzip": (gzip.compress(b"cost\n0.1\n")[:-4], []),
     "not text": (b"cost\n0.1\n\x81", []),
     "pickled objects": (npy(np.array([{}])), []),

@@ -16,14 +16,14 @@ HEADER = ["trial", "robot", "grasped", "time"]
 def test_any_name_can_be_declared_to_hold_anything(kind, name):
     ends = None if kind == "success" else (0, 60)
     declared = Declared.of(**{kind: name}, cost_range=ends)
-    assert declared.resolve(["a", name, "b" * 400]) == Measure(kind, name, ends)
+    assert declared.layout(["", name, "b" * 400]).measure == Measure(kind, name, ends)
 
 
 def test_columns_are_found_in_any_case_and_spacing():
     declared = Declared.of(success=" GRASPED", design=Design(by="Robot"))
-    assert declared.resolve(HEADER).column == "grasped"
-    assert declared.locate(HEADER) == {"Robot": "robot"}
-    assert Declared.of(cost="a").resolve(["A", "a"]).column == "a"
+    assert declared.layout(HEADER).measure.column == "grasped"
+    assert declared.layout(HEADER).located == {"Robot": "robot"}
+    assert Declared.of(cost="a").layout(["A", "a"]).measure.column == "a"
 
 
 def test_the_header_is_the_row_that_has_the_declared_columns():
@@ -50,7 +50,7 @@ def test_the_header_is_the_row_that_has_the_declared_columns():
 )
 def test_what_is_not_known_is_asked_for(declared, names, argument):
     with pytest.raises(InvalidSetting) as refused:
-        declared.resolve(names)
+        declared.layout(names)
     assert next(part for part in refused.value.remedy if isinstance(part, Argument)).name == argument
 
 
@@ -59,7 +59,7 @@ def test_what_is_not_known_is_asked_for(declared, names, argument):
 )
 def test_a_column_of_the_design_that_is_not_there_is_asked_for(design):
     with pytest.raises(InvalidSetting) as refused:
-        Declared.of(success="grasped", design=design).locate(HEADER)
+        Declared.of(success="grasped", design=design).layout(HEADER)
     role = next(name for name in ("by", "where", "pair_by") if getattr(design, name))
     assert Argument(role) in refused.value.remedy
 
@@ -67,7 +67,7 @@ def test_a_column_of_the_design_that_is_not_there_is_asked_for(design):
 def test_columns_of_one_name_are_refused():
     for declared, names in ((Declared.of(cost="a"), ["A", "A "]), (Declared(), ["cost", "Cost"])):
         with pytest.raises(InvalidSetting, match="2 columns"):
-            declared.resolve(names)
+            declared.layout(names)
 
 
 FORCE, GRASPED = Measure("cost", "force", (0, 50)), Measure("success", "grasped", success_values=("in bin",))
@@ -96,7 +96,7 @@ FORCE, GRASPED = Measure("cost", "force", (0, 50)), Measure("success", "grasped"
 )
 def test_what_is_read(declared, names, says, expected):
     """The declared column; else the certificate's; else the format's; else the customary one."""
-    found = declared.resolve(names, says)
+    found = declared.layout(names, says).measure
     if isinstance(expected, str):
         assert found.column == expected
     elif isinstance(expected, tuple):

@@ -54,7 +54,7 @@ def test_a_design_survives_json(design):
         ({"kind": "success", "trials": "n"}, "successes"),
         ({"kind": "successes", "count": "n"}, "success"),
         ({"kind": "failures", "trials": "n", "empty_as": "0"}, "cost"),
-        ({"kind": "success", "timeout_as": 1}, "cost"),
+        ({"kind": "success", "timeout_as": 1}, "reward"),
         ({"kind": "successes", "cost_range": (0, 1)}, "trials"),
         ({"kind": "successes", "trials": "n", "success_values": ("yes",)}, "success_values"),
     ],

@@ -31,15 +31,18 @@ def read(data, declared=None, cuts=(), restart=False):
 
 
 def converted(rows, block):
-    return [] if block is None else [(block, block.costs(rows.rows.measure, rows.rows.notation))]
+    if block is None:
+        return []
+    keys = [block.columns[name] for name in rows.wanted[1:]]
+    return [(block, block.costs(rows.layout.measure, rows.notation), keys)]
 
 
 def together(blocks):
     costs, numbers, labels = [], [], []
-    for block, found in blocks:
+    for block, found, keys in blocks:
         costs += found.costs.tolist()
         numbers += list(block.numbers)
-        labels += [tuple(map(str, each)) for each in zip(*list(block.columns.values())[1:], strict=True)]
+        labels += [tuple(map(str, each)) for each in zip(*keys, strict=True)]
     return numbers, costs, labels
 
 

@@ -85,7 +85,7 @@ check drone: check drone.json @/flights/wind-100.csv --json
 check easier: check flights.json @/flights/easier.csv --json
 check harder: check flights.json @/flights/harder.csv --json
 check lerobot: check lerobots.json @/lerobot/after_update.json --by task --json
-check evaluations: check pendulum.json @/sb3/evaluations.npz --cost-range -3255 0 --evaluation 2 --json
+check evaluations: check pendulum.json @/sb3/evaluations.npz --cost-range -3255 0 --where evaluation=2 --json
 check force: check force.json new.csv --cost force --cost-range 0 50 --json
 check force kept: check force.json new.csv --json
 check metrics: check metrics.json new.csv --success ok --cost force --json

@@ -39,7 +39,7 @@ exit_code: Exit with 3 on ADVERSE or, with --margin, until it is shown.
 database URL: SQLite file, or postgresql://user@host/name. [default: boundwatch.sqlite]
 config FILE: TOML file with the same settings.
 """
-RARE = re.compile("failures|trials|count|timeout_as|empty_as|fill_down|weights|reduce|file_format|evaluation")
+RARE = re.compile("failures|trials|count|timeout_as|empty_as|fill_down|weights|reduce|file_format")
 """Options of a file that few people need: a few words each, together."""
 PANELS = ("Arguments", "The verdict", "The file", "The output")
 _OF_OUTPUT = re.compile(

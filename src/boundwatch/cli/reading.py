@@ -91,7 +91,6 @@ class Reading:
     as_is: Ask nothing about columns that are not declared.
     file_format F: input
     sheet NAME: Sheet of a workbook. [default: the one with the column]
-    evaluation K: npz
     """
 
     panel: ClassVar[str] = "The file"
@@ -116,12 +115,13 @@ class Reading:
     as_is: bool = False
     file_format: Format | None = None
     sheet: list[str] | None = None
-    evaluation: int | None = None
 
     @property
     def columns(self) -> dict[str, Kind]:
         """What each column holds that was named; refuse one that was named twice."""
         named = [(column, kind) for kind in KINDS for column in getattr(self, kind) or ()]
+        if [kind for _, kind in named] == ["successes", "failures"] and not self.trials:
+            named.pop()  # both are counts of the same trials
         if len(named) > 1 and len({normal(column) for column, _ in named}) < len(named):
             listed = ", ".join(f"{flag(kind)} {column}" for column, kind in named)
             raise typer.BadParameter(f"{listed}: name each column once")
@@ -231,7 +231,7 @@ class Reading:
 
         `answers` are the arguments by which a column of tasks can be declared.
         """
-        names = ["sheet", "episode", "reduce", "evaluation", "fill_down"]
+        names = ["sheet", "episode", "reduce", "fill_down"]
         names += [] if self.file_format in (None, "csv", "jsonl") else ["file_format"]
         why = f"does not go with {options}, where trials are read line by line"
         refuse({name: getattr(self, name) for name in names}, why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -49,36 +49,40 @@ def compared(
 ) -> Episodes:
     """Return new episodes with warnings if no verdict should be built on them."""
     allow_own = check_flag(allow_own, "allow_own")
+    tasks = {task: part.costs for task, part in episodes.split().items()}
     if isinstance(certificates, Certificate):
         _refuse_other_strata(episodes, certificates)
-    tasks = episodes.by_task() if "by" in episodes.keys else {}
-    if isinstance(certificates, Certificate):  # of several robots, first what is true of all
+        # Of several robots, first what is true of all.
         judges = {"": certificates} | dict.fromkeys(tasks if len(tasks) > 1 else (), certificates)
     else:
         _refuse_unknown(episodes, certificates)
         judges = {task: certificate for task, certificate in certificates.items() if task in tasks}
-    warnings: list[str] = []
-    notes: list[str] = []
-    said_of_all = False
+    warnings, notes, said_of_all = list(episodes.warnings), list(episodes.notes), False
     for task, certificate in judges.items():
         costs, is_part = tasks.get(task, episodes.costs), bool(task) and "" in judges
         whose = ": ".join(filter(None, [episodes.source, task]))
-        own = own_costs(certificate, episodes.measure, costs, len(judges))
-        if own is not None and not (is_part and own.constant):  # in a good fleet that is true of every robot
-            if own.kind == "own" and not allow_own:
-                rest = costs.size - own.n
+        for doubt in _doubts(certificate, episodes, costs, len(judges)):
+            if is_part and (doubt.constant or (doubt.kind == "measure" and said_of_all)):
+                continue  # in a good fleet that is true of every robot
+            if doubt.kind == "own" and not allow_own:
+                rest = costs.size - doubt.n
                 remedy = f"give only the {rest} after them" if rest else "give new episodes"
-                raise ProvenanceMismatch(own.problem, where=Place(whose) if whose else None, remedy=remedy)
-            usual = own.kind == "chance" and own.constant and own.n < costs.size
-            (notes if usual else warnings).append(f"{whose}: {own}" if whose else own.problem)
-            if own.kind == "own" or own.n == costs.size:
-                continue
-        others = measured_otherwise(certificate, episodes.measure, episodes.design)
-        if not (is_part and said_of_all):
-            warnings += (f"{whose}: {doubt}" if whose else doubt.problem for doubt in others)
-        said_of_all = said_of_all or (not task and bool(others))
-    warnings, notes = [*episodes.warnings, *warnings], [*episodes.notes, *notes]
+                raise ProvenanceMismatch(doubt.problem, where=Place(whose) if whose else None, remedy=remedy)
+            usual = doubt.kind == "chance" and doubt.constant and doubt.n < costs.size
+            (notes if usual else warnings).append(f"{whose}: {doubt}" if whose else doubt.problem)
+            said_of_all = said_of_all or (not task and doubt.kind == "measure")
     return replace(episodes, warnings=tuple(dict.fromkeys(warnings)), notes=tuple(dict.fromkeys(notes)))
+
+
+def _doubts(
+    certificate: Certificate, episodes: Episodes, costs: NDArray[np.float64], among: int
+) -> Iterator[Doubt]:
+    """Yield what is doubtful; of costs that are all its own nothing else."""
+    own = own_costs(certificate, episodes.measure, costs, among)
+    if own is not None:
+        yield own
+    if own is None or (own.kind == "chance" and own.n < costs.size):
+        yield from measured_otherwise(certificate, episodes.measure, episodes.design)
 
 
 def _refuse_other_strata(episodes: Episodes, certificate: Certificate) -> None:
@@ -88,16 +92,12 @@ def _refuse_other_strata(episodes: Episodes, certificate: Certificate) -> None:
         problem = "the certificate is not of the mean over tasks"
         remedy = ("certify with ", Argument("strata"), ", or leave it out")
         raise InvalidSetting(problem, where=where, remedy=remedy)
-    certified = {each.name: each.weight for each in certificate.strata}
-    total = sum(design.weights.values())
+    certified, total = {each.name: each.weight for each in certificate.strata}, sum(design.weights.values())
     given = {name: weight / total for name, weight in design.weights.items()}
-    if given and (
-        given.keys() != certified.keys() or any(abs(given[n] - certified[n]) > 1e-9 for n in given)
-    ):
-        problem = "are not those of the certificate, whose mean is judged"
-        raise InvalidSetting(
-            problem, where=where, name="weights", remedy="leave them out, or certify with them"
-        )
+    alike = given.keys() == certified.keys() and all(abs(given[n] - certified[n]) <= 1e-9 for n in given)
+    if given and not alike:
+        problem, leave = "are not those of the certificate, whose mean is judged", "leave them out"
+        raise InvalidSetting(problem, where=where, name="weights", remedy=f"{leave}, or certify with them")
 
 
 def _refuse_unknown(episodes: Episodes, certificates: Mapping[str, Certificate]) -> None:
@@ -128,17 +128,14 @@ def own_costs(
     first = costs[: certificate.n or 0]
     if not first.size or costs_digest(first) != certificate.provenance.costs_sha256:
         return None
-    whole, constant = first.size == costs.size, bool(first.min() == first.max())
+    rest, constant = costs.size - first.size, bool(first.min() == first.max())
+    which = f"the first {first.size} of {costs.size}" if rest else "these"
     # Counts have one order, whatever that of their trials was.
     if not (by_chance(first, among) or measure.counted):
-        which = "these" if whole else f"the first {first.size} of {costs.size}"
         return Doubt("own", f"{which} {OWN}, which cannot judge them", first.size, constant)
-    problem = (
-        f"{'these' if whole else f'the first {first.size}'} costs match the certificate's one by one, "
-        "possibly by chance; if they are the same episodes, "
-        f"{'it cannot judge them' if whole else 'give only those after them'}"
-    )
-    return Doubt("chance", problem, first.size, constant)
+    remedy = "give only those after them" if rest else "it cannot judge them"
+    problem = f"{which} match the certificate's costs one by one, possibly by chance"
+    return Doubt("chance", f"{problem}; if they are the same episodes, {remedy}", first.size, constant)
 
 
 def measured_otherwise(
@@ -164,8 +161,8 @@ def rule_of(measure: Measure, design: Design) -> tuple[str | None, tuple[object,
     That is the column, which is None for these, and everything else.
     """
     column = None if is_customary(measure) else normal(measure.column or "")
-    if measure.kind in COUNTS:
-        measure = Measure("success")
-    reduce = None if design.reduce == USUAL_REDUCTION.get(measure.kind) else design.reduce
+    kind = "success" if measure.kind in COUNTS else measure.kind
+    ends = (0.0, 1.0) if measure.kind in COUNTS else measure.ends
+    reduce = None if design.reduce == USUAL_REDUCTION.get(kind) else design.reduce
     words = frozenset(map(normal, measure.success_values))
-    return column, (measure.kind, measure.ends, reduce, words, measure.timeout_as, measure.empty_as)
+    return column, (kind, ends, reduce, words, measure.timeout_as, measure.empty_as)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.episodes.cells import Cells, Converted, Notation, convert, refuse_strangers
+from boundwatch.episodes.cells import OF, Cells, Converted, Notation, convert, refuse_strangers
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.words import is_missing, number
 from boundwatch.errors import Argument, InvalidCost, Place, Remedy
 
 MOST_TRIALS = 50_000_000
 _MOST_ROWS = 2000  # of a table of counts, whose totals are looked for
-_OF = re.compile(r"(\d+)\s*(?:/|of|von|out of)\s*(\d+)", re.IGNORECASE).fullmatch
 
 
 def expand(measure: Measure, columns: Sequence[Cells], notation: Notation, *, binary: bool) -> Converted:
@@ -34,8 +32,8 @@ def expand(measure: Measure, columns: Sequence[Cells], notation: Notation, *, bi
         found = convert(measure, cells, notation, binary=binary)
         times = np.array([_whole(cell, row, measure.count) for row, cell in enumerate(numbers)], np.int64)
         return Converted(np.repeat(found.costs, _checked(times)), found.others, times)
-    rows = zip(cells, numbers, strict=True)
-    pairs = np.array([_pair(measure, *both, row) for row, both in enumerate(rows)], np.int64).reshape(-1, 2)
+    rows = enumerate(zip(cells, numbers, strict=True))
+    pairs = np.array([_pair(measure, *both, row) for row, both in rows], np.int64).reshape(-1, 2)
     counted, times = pairs.T
     failed = counted if measure.kind == "failures" else times - counted
     each = np.stack([_checked(times) - failed, failed], axis=1).ravel()
@@ -87,12 +85,10 @@ def _whole(cell: Any, row: int, column: str | None) -> int:
     value = _value(cell)
     if 0 <= value <= 2 * MOST_TRIALS and value == int(value):
         return int(value)
-    where = Place(column=column)
+    problem, remedy = "is not a whole number of trials", "count them, and write nothing between thousands"
     if is_missing(cell):
         problem, remedy = "says no number of trials", "write it; if the row is a mean or a remark, delete it"
-        raise InvalidCost(problem, where=where, remedy=remedy).of(row)
-    problem, remedy = "is not a whole number of trials", "count them, and write nothing between thousands"
-    raise InvalidCost(problem, where=where, value=cell, remedy=remedy).of(row)
+    raise InvalidCost(problem, where=Place(column=column), value=cell, remedy=remedy).of(row)
 
 
 def _value(cell: Any) -> float:
@@ -106,48 +102,54 @@ def _value(cell: Any) -> float:
         return math.nan
 
 
-def _pair(measure: Measure, cell: Any, trials: Any, row: int) -> tuple[int, int]:
-    """Return how many trials a row counts, and in how many."""
-    n = None if measure.trials is None else _whole(trials, row, measure.trials)
-    try:
-        refuse_strangers(cell, "count")
-        of = _OF(cell.strip()) if isinstance(cell, str) else None
-        if of is not None:
-            counted, said = map(int, of.groups())
-            if n not in (None, said):
-                problem = f"but column {measure.trials!r} says {n} trials"
-                raise InvalidCost(problem, value=cell, remedy="correct one")
-            n = said
-        elif n is None:
-            remedy = ("write 9/10, or name the column of the trials with ", Argument("trials"))
-            raise InvalidCost("does not say of how many trials", value=cell, remedy=remedy)
-        else:
-            counted = _count(measure, cell, n)
-        if counted > n:
-            problem = f"is more than the {n} trials of its row"
-            raise InvalidCost(problem, value=cell, remedy="correct one of them")
-        if not n:
-            raise InvalidCost("counts no trial", value=cell, remedy="if none was run, delete the row")
-    except InvalidCost as error:
-        raise error.of(row) from None
+def _pair(measure: Measure, cell: Any, other: Any, row: int) -> tuple[int, int]:
+    """Return how many trials a row counts, and in how many; `other` is the number of these or of failures."""
+    if measure.failures is not None:
+        counted, failed = _whole(cell, row, measure.column), _whole(other, row, measure.failures)
+        n = counted + failed
+    else:
+        said = None if measure.trials is None else _whole(other, row, measure.trials)
+        try:
+            refuse_strangers(cell, "count")
+            counted, n = _count(measure, cell, said)
+        except InvalidCost as error:
+            raise error.of(row) from None
+    problem, remedy = f"is more than the {n} trials of its row", "correct one of them"
+    if not n:
+        problem, remedy = "counts no trial", "if none was run, delete the row"
+    if not 0 < n >= counted:
+        raise InvalidCost(problem, value=cell, remedy=remedy).of(row)
     return counted, n
 
 
-def _count(measure: Measure, cell: Any, n: int) -> int:
-    """Return the whole number that a cell says, or the only one whose share rounds to it."""
-    written = number(cell) if isinstance(cell, str) else None
-    percent, value = written is not None and written.percent, _value(cell)
-    if percent and written is not None:
-        value = written.value
-    elif measure.cost_range is None:
-        if value >= 0 and value == int(value):
-            return int(value)
-        share = ("; if it is a share of them, pass ", Argument("cost_range", (0, 1)))
-        remedy = ("count them", *(share if 0 < value < 1 else ()))
-        raise InvalidCost("is not a whole number of trials", value=cell, remedy=remedy)
-    whole = 100.0 if percent else measure.ends[1]
+def _count(measure: Measure, cell: Any, n: int | None) -> tuple[int, int]:
+    """Return how many of how many trials a cell says; `n` is what the column of the trials says."""
+    of = OF(cell.strip()) if isinstance(cell, str) else None
+    if of is not None and of[1].isdigit():
+        if n not in (None, int(of[2])):
+            problem = f"but column {measure.trials!r} says {n} trials"
+            raise InvalidCost(problem, value=cell, remedy="correct one")
+        return int(of[1]), int(of[2])
+    if n is None:
+        ways = (Argument("trials"), " or of the failed ones with ", Argument("failures"))
+        remedy = ("write 9/10, or name the column of the trials with ", *ways)
+        raise InvalidCost("does not say of how many trials", value=cell, remedy=remedy)
+    value, percent = _value(cell), False
+    if isinstance(cell, str) and (written := number(cell)) is not None and written.percent:
+        value, percent = written.value, True
+    if percent or measure.cost_range is not None:
+        return _share(cell, value, n, 100.0 if percent else measure.ends[1]), n
+    if 0 <= value < math.inf and value == int(value):
+        return int(value), n
+    share = ("; if it is a share of them, pass ", Argument("cost_range", (0, 1)))
+    remedy = ("count them", *(share if 0 < value < 1 else ()))
+    raise InvalidCost("is not a whole number of trials", value=cell, remedy=remedy)
+
+
+def _share(cell: Any, value: float, n: int, whole: float) -> int:
+    """Return the only number of trials whose share of `n` rounds to what a cell says."""
     digits = len(str(cell).strip().rstrip("%％ ").translate({44: "."}).partition(".")[2])
-    digits = digits if percent or whole != 1 else max(digits, 2)  # programs write 0.50 as 0.5
+    digits = max(digits, 2) if whole == 1 else digits  # programs write 0.50 as 0.5
     half = 0.5 * 10.0 ** -min(digits, 9) * (1 + 1e-6)
     exact = value * n / whole if math.isfinite(value) else -1.0
     near = range(max(round(exact) - 1, 0), round(exact) + 2) if n else ()

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from boundwatch._support.schema import FrozenMapping
 from boundwatch.episodes.design import Design
-from boundwatch.episodes.measure import KINDS, Kind, Measure, check_range, split_words
-from boundwatch.episodes.words import garbled, normal, number
+from boundwatch.episodes.measure import COUNTS, KINDS, Kind, Measure, check_range, split_words
+from boundwatch.episodes.words import normal, number
 from boundwatch.errors import Argument, InvalidSetting, Place
 
 DEFAULTS: Mapping[str, Kind] = {
@@ -49,7 +49,6 @@ class Question(NamedTuple):
     in_order: bool = False  # only where rows are read as time
     known: str = ""  # the value that is not offered
     above_1: bool = False  # numbers above 1 are asked about, not several values
-    may_number: bool = False  # unless each is one more than the one above it
 
 
 _SEVERAL = Question("and these may be several policies", ("policy", "where"), "they are one policy")
@@ -65,8 +64,7 @@ _COUNTS = Question("and may count trials", ("count", "trials"), "a row is one tr
 _ASKED = {
     "task": _TASKS,
     **dict.fromkeys(("policy", "model", "method", "checkpoint"), _SEVERAL),
-    **dict.fromkeys(("trials", "count"), _COUNTS),
-    "n": _COUNTS._replace(may_number=True),
+    **dict.fromkeys(("n", "trials", "count"), _COUNTS),
 }
 NUMBERING = ("trial", "attempt", "run", "episode")
 SCENES = ("scene", "seed")
@@ -76,6 +74,21 @@ _MEANINGS = {
     "policy": "they are compared",
     "where": "only this one is meant",
 }
+
+
+class Layout(NamedTuple):
+    """Which columns of a file are read, and how: resolved once, when their names are known."""
+
+    measure: Measure
+    located: dict[str, str]
+    """The names in the file of the columns of the design, by those declared."""
+    questions: dict[str, Question]
+    """What is asked about other columns."""
+
+    @property
+    def wanted(self) -> list[str]:
+        """The columns that every row must have."""
+        return list(dict.fromkeys([*self.measure.columns, *self.located.values()]))
 
 
 @dataclass(frozen=True)
@@ -104,23 +117,23 @@ class Declared:
 
         Ranges, words and the like are the certificate's unless others are given.
         """
-        ends = None if cost_range is None else check_range(cost_range)
-        others = {"cost_range": ends, "success_values": split_words(success_values) if success_values else ()}
-        others |= {name: given.get(name) for name in _BESIDE}
-        said = {name: value for name, value in others.items() if value is not None and value != ()}
-        beside = cls(None, design, certified, FrozenMapping(said))
-        named = [(kind, given[kind]) for kind in KINDS if given.get(kind) is not None]
+        said = {name: given[name] for name in _BESIDE if given.get(name) is not None}
+        said |= {} if cost_range is None else {"cost_range": check_range(cost_range)}
+        said |= {"success_values": split_words(success_values)} if success_values else {}
+        named: list[Said] = [(kind, given[kind]) for kind in KINDS if given.get(kind) is not None]
+        if [kind for kind, _ in named] == ["successes", "failures"] and "trials" not in said:
+            said["failures"] = named.pop()[1]
         if len(named) > 1:
             several = " and ".join(f"{kind}={column!r}" for kind, column in named)
             raise InvalidSetting(f"{several} cannot both be read", remedy="name one column")
+        beside = cls(None, design, certified, FrozenMapping(said))
         return cls(beside._measure(*named[0]), design, certified) if named else beside
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that were named, each once."""
-        measured: tuple[str | None, ...] = (self.beside.get("trials"), self.beside.get("count"))
-        if self.measure is not None:
-            measured = (self.measure.column, self.measure.trials, self.measure.count)
+        beside = (self.beside.get("trials"), self.beside.get("count"))
+        measured = beside if self.measure is None else self.measure.columns if self.measure.column else ()
         return tuple(dict.fromkeys(filter(None, [*measured, *self.design.columns])))
 
     @property
@@ -134,16 +147,23 @@ class Declared:
         If none was declared to be read, it must have the certificate's or a customary one.
         """
         known = set(map(normal, names))
-        if not known.issuperset(map(normal, self.columns)):
-            return False
         certified = "" if self.certified is None else normal(self.certified.column or "")
-        return self.measure is not None or not known.isdisjoint([*DEFAULTS, *filter(None, [certified])])
+        read = self.measure is not None or not known.isdisjoint([*DEFAULTS, *filter(None, [certified])])
+        return read and known.issuperset(map(normal, self.columns))
 
-    def find(
-        self, names: Sequence[str], says: Said | None = None
-    ) -> tuple[Measure, dict[str, str], dict[str, Question]]:
-        """Return how costs are read, where the columns of the design are, and what is asked about others."""
-        measure = self.resolve(names, says)
+    def layout(self, names: Sequence[str], says: Said | None = None) -> Layout:
+        """Return how costs are read from a file with these columns, and what is asked; a list has none.
+
+        From the column that was declared; else the certificate's, if the file has it; else the one that the
+        format names; else the only one with a customary name. A list says nothing about its values: without
+        a declaration only a certificate of costs, or of such a list, can.
+        """
+        measure = self.measure or self._measure(*(self._as_certified(names, says) or says or _only(names)))
+        if measure.column is not None and (names or measure.column != "1" or measure.counted):
+            own = {"column": measure.kind, "trials": "trials", "failures": "failures", "count": "count"}
+            columns = {name: column for name in own if (column := getattr(measure, name)) is not None}
+            found = {name: _find(names, column, own[name]) for name, column in columns.items()}
+            measure = measure if found == columns else replace(measure, **found)  # type: ignore[arg-type]
         if measure.counted and self.answers and "count" not in self.answers:
             problem = f"column {measure.column!r} counts trials, and their order matters here"
             remedy = "give a row per trial, in their order; certify, check and compare --once take counts"
@@ -151,35 +171,10 @@ class Declared:
         if measure.counted and self.design.episode is not None:
             problem, remedy = "goes with rows that are steps, not with counts", "leave it out"
             raise InvalidSetting(problem, name="episode", value=self.design.episode, remedy=remedy)
-        return measure, self.locate(names), self.questions(names, measure)
+        located = {column: _find(names, column, argument) for argument, column in self.design.named}
+        return Layout(measure, located, self._questions(names, measure))
 
-    def locate(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the name in the file of every column of the design, by its name as declared."""
-        found: dict[str, str] = {}
-        for argument, column in self.design.named:
-            found[column] = found.get(column) or _find(names, column, argument)
-        return found
-
-    def resolve(self, names: Sequence[str], says: Said | None = None) -> Measure:
-        """Return how costs are read from a file with these columns; a list of values has none.
-
-        From the column that was declared; else the certificate's, if the file has it; else the one that the
-        format names; else the only one with a customary name. A list says nothing about its values: without
-        a declaration only a certificate of costs, or of such a list, can.
-        """
-        measure = self.measure
-        if measure is None:
-            measure = self._measure(*(self._as_certified(names, says) or says or _only(names)))
-        if measure.column is None or (not names and measure.column == "1" and not measure.counted):
-            return measure
-        named: dict[str, tuple[str, str]] = {"column": (measure.column, measure.kind)}
-        named |= {name: (column, name) for name in ("trials", "count") if (column := getattr(measure, name))}
-        found: dict[str, Any] = {name: _find(names, *each) for name, each in named.items()}
-        return (
-            measure if found == {name: each[0] for name, each in named.items()} else replace(measure, **found)
-        )
-
-    def questions(self, names: Sequence[str], measure: Measure) -> dict[str, Question]:
+    def _questions(self, names: Sequence[str], measure: Measure) -> dict[str, Question]:
         """Return what is asked about columns of a file, unless they are declared or read."""
         if self.as_is:
             return {}
@@ -190,15 +185,12 @@ class Declared:
         # Strata that came with a certificate answer nothing where no strata are judged.
         named = [each for each in self.columns if each != self.design.strata or "strata" in self.answers]
         said = {normal(each) for each in (*named, *measure.columns)}
-        if self.answers and "count" not in self.answers:  # rows are time; sharing a task is no answer
+        in_order = bool(self.answers) and "count" not in self.answers  # rows are time
+        if in_order:  # and sharing a task is no answer
             others = (*replace(self.design, pair_by=()).columns, *measure.columns)
             said -= {"task"}.difference(map(normal, others))
-        found = {}
-        for name in names:
-            question = None if (key := normal(name)) in said else known.get(key)
-            if question is not None and (self.answers or not question.in_order):
-                found[name] = question
-        return found
+        asked = {name: known[key] for name in names if (key := normal(name)) in known.keys() - said}
+        return {name: each for name, each in asked.items() if self.answers or not each.in_order}
 
     def _as_certified(self, names: Sequence[str], says: Said | None) -> Said | None:
         """Return the column that the certificate means, if there is one."""
@@ -209,12 +201,10 @@ class Declared:
             return kind, _find(names, column, kind)
         if says is None and not names:
             return (kind, None) if kind == "cost" or column in (None, "1") else None
-        if not is_customary(self.certified):
-            return None
         # In a log its own column, if it holds the same.
         usual: list[Said] = [(kind, name) for name in names if CUSTOMARY.get(short(name)) == kind]
         fitting = usual if says is None else [says] if says[0] == kind else []
-        return fitting[0] if len(fitting) == 1 else None
+        return fitting[0] if len(fitting) == 1 and is_customary(self.certified) else None
 
     def _measure(self, kind: Kind, column: str | None) -> Measure:
         """Return the measure of a column, with what was declared or certified beside its name."""
@@ -222,7 +212,7 @@ class Declared:
         if self.certified is not None and self.certified.kind == kind:
             same = normal(column or "") == normal(self.certified.column or "")
             # Trials go with their column.
-            names = ("cost_range", "success_values", *_BESIDE[0 if same else 2 :])
+            names = ("cost_range", "success_values", *(("failures", *_BESIDE) if same else _BESIDE[2:]))
             certified = {name: getattr(self.certified, name) for name in names}
             known = {name: value for name, value in certified.items() if value is not None} | known
         return Measure(kind, column, **known)
@@ -257,31 +247,25 @@ def one_value(
         listed = ", ".join(several[:_SHOWN]) + (", ..." if len(several) > _SHOWN else "")
         finished = question.in_order and "count" in offered
         why = "and the mean over them, or one of them, may be meant" if finished else question.why
-        problem = f"has several values ({listed}), {why}"
-        raise InvalidSetting(problem, where=where, remedy=tuple(remedy))
+        raise InvalidSetting(f"has several values ({listed}), {why}", where=where, remedy=tuple(remedy))
 
 
 def _refuse_counts(
     question: Question, cells: Sequence[str], known: dict[str, str], where: Place, offered: Sequence[str]
 ) -> None:
-    """Refuse numbers above 1 in a column that is called so, and that nobody uses."""
-    for cell in cells if question.may_number else dict.fromkeys(cells):
-        written, above = number(cell), number(known.get("", ""))
-        numbers = question.may_number and above is not None and written is not None
+    """Refuse numbers above 1 in a column that is called so, unless each is one more than the one above it."""
+    for cell in cells:
+        written, above = number(cell), number(known.get("", "0"))
         known[""] = cell
-        if written is None or written.value <= 1 or (numbers and written.value == above.value + 1):  # type: ignore[union-attr]
+        if written is None or written.value <= 1 or (above and written.value == above.value + 1):
             continue
         remedy: list[str | Argument] = [
             "give a row per trial (compare --once, certify and check take counts), or "
         ]
         if "count" in offered:
-            ways = (
-                ("successes", Argument("trials", where.column)),
-                ("failures", Argument("trials", where.column)),
-            )
             remedy = ["declare it: "]
-            for kind, column in ways:
-                remedy += [Argument(kind), " ", column, ", "]
+            for kind in COUNTS:
+                remedy += [Argument(kind), " ", Argument("trials", where.column), ", "]
             remedy += [Argument("count", where.column), " (so many trials like this row), or "]
         remedy += [Argument("as_is", True), f" ({question.as_is})"]
         raise InvalidSetting(f"is not used, {question.why}", where=where, value=cell, remedy=tuple(remedy))
@@ -306,7 +290,8 @@ def _find(names: Sequence[str], column: str, argument: str) -> str:
         return found[0]
     if found:
         raise InvalidSetting(f"there are {len(found)} columns {column!r}", remedy="rename all but one")
-    remedy = ("name another with ", Argument(argument), f"; {_listed(names)}{garbled(' '.join(names))}")
+    foreign = "" if "".join(names).isascii() else "; if the file shows others, save it as UTF-8"
+    remedy = ("name another with ", Argument(argument), f"; {_listed(names)}{foreign}")
     raise InvalidSetting(f"there is no column {column!r}", remedy=remedy)
 
 
@@ -325,20 +310,16 @@ def _only(names: Sequence[str]) -> Said:
     remedy: list[str | Argument] = ["name the column with "]
     for kind, meaning in zip(KINDS[:3], ("yes or no), ", "more is worse), ", "more is better)"), strict=True):
         remedy += [Argument(kind) if names else Argument(kind, "1"), f" ({meaning}"]
-    remedy += (
-        [" or ", Argument("successes"), " (counts, with ", Argument("trials"), ")"] if len(names) > 1 else []
-    )
+    if len(names) > 1:
+        remedy += [" or ", Argument("successes"), " (counts, with ", Argument("trials"), ")"]
     if len({re.sub(r"\d+$", "", name) for name in names}) <= len(names) - 2:  # T1, T2, T3
         remedy += ["; if its columns are trials, transpose it: a row per trial"]
-    unnamed = "; if that is a value, the column is called 1" if len(names) == 1 else ""
-    raise InvalidSetting(problem, remedy=(*remedy, f"; {_listed(names)}{unnamed}" if names else ""))
+    raise InvalidSetting(problem, remedy=(*remedy, f"; {_listed(names)}" if names else ""))
 
 
 def _listed(names: Sequence[str]) -> str:
     if not names:
         return "it is a list, whose only column is 1"
-    shown = [
-        name for name in names if normal(name).rpartition(".")[2] != "status"
-    ]  # of a run, not of a trial
-    more = ", ..." if len(shown) > _MOST_COLUMNS else ""
-    return f"columns: {', '.join(name[:24] for name in shown[:_MOST_COLUMNS])}{more}"
+    offered = [name for name in names if normal(name).rpartition(".")[2] != "status"]  # of a run, not a trial
+    more = ", ..." if len(offered) > _MOST_COLUMNS else ""
+    return f"columns: {', '.join(name[:24] for name in offered[:_MOST_COLUMNS])}{more}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, Literal, Self, get_args
 
 from boundwatch._support.schema import FrozenMapping, convert
@@ -69,15 +68,11 @@ class Design:
 
     def __post_init__(self) -> None:
         for several in ("pair_by", "fill_down"):
-            if given := getattr(self, several):
-                names = given.split(",") if isinstance(given, str) else given
-                object.__setattr__(self, several, tuple(filter(None, map(str.strip, names))))
-        if not isinstance(self.where, FrozenMapping):
-            object.__setattr__(self, "where", _conditions(self.where))
+            given = getattr(self, several)
+            names = given.split(",") if isinstance(given, str) else given
+            object.__setattr__(self, several, tuple(filter(None, map(str.strip, names))))
+        object.__setattr__(self, "where", _conditions(self.where))
         if self.weights:
-            if self.strata is None:
-                remedy = ("give ", Argument("strata"))
-                raise InvalidSetting("go with the column of the tasks", name="weights", remedy=remedy)
             object.__setattr__(self, "weights", FrozenMapping(check_weights(self.weights)))
         for name in _SINGLE:
             value = getattr(self, name)
@@ -85,25 +80,22 @@ class Design:
                 raise InvalidSetting("is not the name of a column", name=name, value=value, remedy="give one")
         if self.reduce is not None:
             check_choice(self.reduce, "reduce", get_args(Reduction))
-            if self.episode is None:
-                problem = "goes with the column that tells episodes apart"
-                remedy = ("give ", Argument("episode"))
-                raise InvalidSetting(problem, name="reduce", value=self.reduce, remedy=remedy)
+        for name, column in (("weights", "strata"), ("reduce", "episode")):
+            if getattr(self, name) and getattr(self, column) is None:
+                remedy = ("give ", Argument(column))
+                raise InvalidSetting(f"goes with a column for {column}", name=name, remedy=remedy)
 
     @property
     def named(self) -> list[tuple[str, str]]:
         """Every argument that names a column, with that column."""
-        found = []
-        for argument in (*_SINGLE, "pair_by", "where", "fill_down"):
-            given = getattr(self, argument) or ()
-            for column in (given,) if isinstance(given, str) else given:
-                found.append((argument, column))
-        return found
+        single = [(name, getattr(self, name)) for name in _SINGLE if getattr(self, name)]
+        others = {"pair_by": self.pair_by, "where": self.where, "fill_down": self.fill_down}
+        return single + [(name, column) for name, columns in others.items() for column in columns]
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are needed to place a row, each once."""
-        return tuple(dict.fromkeys(map(itemgetter(1), self.named)))
+        return tuple(dict.fromkeys(column for _, column in self.named))
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -112,10 +104,9 @@ class Design:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values: what was declared and nothing else."""
-        content: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        content |= {"pair_by": list(self.pair_by), "where": dict(self.where), "weights": dict(self.weights)}
-        content["fill_down"] = list(self.fill_down)
-        return dict(filter(itemgetter(1), content.items()))
+        kinds = {"pair_by": list, "fill_down": list, "where": dict, "weights": dict}
+        plain = {name: each for name, each in vars(self).items() if each}
+        return {name: kinds[name](each) if name in kinds else each for name, each in plain.items()}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -145,9 +136,8 @@ def check_weights(weights: Mapping[str, float]) -> dict[str, float]:
     }
 
 
-def _conditions(where: Mapping[str, str]) -> FrozenMapping[str, str]:
+def _conditions(where: object) -> Mapping[str, str]:
     if not isinstance(where, Mapping):
-        raise InvalidSetting(
-            "is not a mapping of columns to values", name="where", value=where, remedy='give {"site": "lab"}'
-        )
+        problem, remedy = "is not a mapping of columns to values", 'give {"site": "lab"}'
+        raise InvalidSetting(problem, name="where", value=where, remedy=remedy)
     return FrozenMapping({str(column): str(value) for column, value in where.items()})

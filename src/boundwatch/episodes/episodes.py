@@ -22,7 +22,7 @@ from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import rows_of
-from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch
+from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch, Remedy
 
 Role = Literal["strata", "cluster", "by", "policy", "id", "pair"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -99,28 +99,23 @@ class Episodes:
         notes: Sequence[str] = (),
     ) -> None:
         binary = None if binary is None else check_flag(binary, "binary")
-        values = check_costs(costs, binary=bool(binary))
-        measure = measure or Measure("cost")
+        values, measure = check_costs(costs, binary=bool(binary)), measure or Measure("cost")
         if binary is None:
-            binary = measure.succeeds
-            if not binary and looks_binary(values):
-                binary, notes = True, (*notes, binary_note(values.size))
-        known = dict(keys or {})
-        if strata is not None:
-            known["strata"] = strata
-        if clusters is not None:
-            known["cluster"] = clusters
-        design, named = design or Design(), _keys(known, values.size) if known else _NO_KEYS
+            binary = measure.succeeds or looks_binary(values)
+            notes = notes if measure.succeeds or not binary else (*notes, binary_note(values.size))
+        given = {"strata": strata, "cluster": clusters}
+        known: dict[Any, Sequence[Any]] = {role: each for role, each in given.items() if each is not None}
+        design, named = design or Design(), _keys({**(keys or {}), **known}, values.size)
         if "cluster" in named:
             design = design if design.cluster else replace(design, cluster="cluster")
             if not repeats:
                 values, rows, repeats = _clustered(values, named, binary=binary)
                 named, numbers = _of_rows(named, rows), [numbers[row] for row in rows] if len(numbers) else ()
                 binary = binary and all(each.n == 1 for each in repeats)
-        fields: dict[str, Any] = {"costs": values, "binary": binary, "measure": measure, "design": design}
-        fields |= {"keys": named, "repeats": tuple(repeats)}
+        fields = {"costs": values, "binary": binary, "measure": measure, "design": design, "keys": named}
         fields |= {"source": source, "file_format": file_format, "unit": unit, "numbers": numbers}
-        for name, value in (fields | {"warnings": tuple(warnings), "notes": tuple(notes)}).items():
+        fields |= {"repeats": tuple(repeats), "warnings": tuple(warnings), "notes": tuple(notes)}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -136,11 +131,11 @@ class Episodes:
 
     def take(self, rows: Sequence[int] | NDArray[np.int64], **changes: Any) -> Episodes:
         """Return some of the episodes, in the order of `rows`, with further fields changed."""
-        places = np.asarray(rows, dtype=np.int64).tolist() if self.keys or len(self.numbers) else []
-        fields: dict[str, Any] = {"costs": self.costs[np.asarray(rows, dtype=np.int64)]}
-        fields["keys"] = _of_rows(self.keys, places)
-        fields["numbers"] = [self.numbers[row] for row in places] if len(self.numbers) else ()
-        fields["repeats"] = [self.repeats[row] for row in places] if self.repeats else ()
+        places = np.asarray(rows, dtype=np.int64)
+        listed = places.tolist() if self.keys or len(self.numbers) or self.repeats else []
+        fields: dict[str, Any] = {"costs": self.costs[places], "keys": _of_rows(self.keys, listed)}
+        fields["numbers"] = [self.numbers[row] for row in listed] if len(self.numbers) else ()
+        fields["repeats"] = [self.repeats[row] for row in listed] if self.repeats else ()
         return replace(self, **fields | changes)
 
     def against(
@@ -157,23 +152,8 @@ class Episodes:
         """
         return compared(self, certificate, allow_own=allow_own)
 
-    def by_task(self) -> Mapping[str, NDArray[np.float64]]:
-        """Return the costs of each value of the column `by`, in the order in which they appear.
-
-        Examples
-        --------
-        >>> Episodes([0.1, 0.2, 0.3], keys={"by": ("a", "b", "a")}).by_task()
-        {'a': array([0.1, 0.3]), 'b': array([0.2])}
-        """
-        return {task: self.costs[rows] for task, rows in rows_of(self.keys.get("by", ())).items()}
-
     def split(self, role: Literal["by", "policy"] = "by") -> dict[str, Episodes]:
-        """Return the episodes of each value of the column `by` by themselves, in the order of appearance.
-
-        Parameters
-        ----------
-        role
-            Split by the column `policy` instead.
+        """Return the episodes of each robot or task (the column `by`) or policy, in the order of appearance.
 
         Examples
         --------
@@ -182,13 +162,10 @@ class Episodes:
         {'a': [0.1, 0.3], 'b': [0.2]}
         """
         design = replace(self.design, by=None) if role == "by" else replace(self.design, policy=None)
-        parts = {}
-        for task, rows in rows_of(self.keys.get(role, ())).items():
-            part = self.take(rows, design=design)
-            parts[task] = replace(
-                part, keys={known: each for known, each in part.keys.items() if known != role}
-            )
-        return parts
+        others = replace(
+            self, design=design, keys={name: self.keys[name] for name in self.keys if name != role}
+        )
+        return {task: others.take(rows) for task, rows in rows_of(self.keys.get(role, ())).items()}
 
     def __repr__(self) -> str:
         facts: dict[str, Any] = {"n": self.costs.size, "mean_cost": float(self.costs.mean())}
@@ -215,17 +192,6 @@ def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
     return FrozenMapping({role: tuple(map(str, names)) for role, names in given.items()})
 
 
-def _refuse_shared(keys: Keys) -> None:
-    seen: dict[str, str] = {}
-    for name, task in dict.fromkeys(zip(keys["cluster"], keys.get("strata", ()), strict=False)):
-        if (other := seen.setdefault(name, task)) != task:
-            problem = f"occurs in {other!r} and in {task!r}, so it may be one, or two with the same name"
-            one = "if it is one, such as a day, it makes their trials alike: leave out "
-            two = "; if they are two, rename them, or say "
-            remedy = (one, Argument("strata"), two, Argument("as_is", True))
-            raise InvalidSetting(problem, name="cluster", value=name, remedy=remedy)
-
-
 def _clustered(
     costs: NDArray[np.float64], keys: Keys, *, binary: bool
 ) -> tuple[NDArray[np.float64], list[int], tuple[Trials, ...]]:
@@ -234,7 +200,14 @@ def _clustered(
     Trials of one cluster that are of different tasks or policies are different clusters. One that occurs in
     several strata is refused: a day that they share makes them alike, and their mean needs independent ones.
     """
-    _refuse_shared(keys)
+    tasks: dict[str, str] = {}
+    for name, task in dict.fromkeys(zip(keys["cluster"], keys.get("strata", ()), strict=False)):
+        if (other := tasks.setdefault(name, task)) != task:
+            problem = f"occurs in {other!r} and in {task!r}, so it may be one, or two with the same name"
+            one = "if it is one, such as a day, it makes their trials alike: leave out "
+            two = "; if they are two, rename them, or say "
+            remedy: Remedy = (one, Argument("strata"), two, Argument("as_is", True))
+            raise InvalidSetting(problem, name="cluster", value=name, remedy=remedy)
     parts = [keys[role] for role in keys if role in ("cluster", "strata", "by", "policy")]
     groups = list(rows_of(list(zip(*parts, strict=True))).values())
     pairs = keys.get("pair", ())
@@ -283,13 +256,13 @@ def compatible(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
         remedy = ("say which trial is of which with ", Argument("clusters"))
         raise InvalidSetting(problem, where=Place(costs.source) if costs.source else None, remedy=remedy)
     try:
-        episodes = costs.against(certificate)
+        warnings = costs.against(certificate).warnings
     except ProvenanceMismatch as error:
         error.remedy += (" (their .costs show what it would say)",)
         raise
-    for warning in episodes.warnings:
+    for warning in warnings:
         python_warnings.warn(warning, stacklevel=_level_of_caller())
-    return episodes.costs
+    return costs.costs
 
 
 def _level_of_caller() -> int:

@@ -19,6 +19,18 @@ Kind = Literal["success", "cost", "reward", "successes", "failures"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 COUNTS: tuple[Kind, ...] = ("successes", "failures")
 """What a row can count: a cell is 9/10, or the number (or the share) of the trials in another column."""
+_SINGLE: tuple[Kind, ...] = ("success", "cost", "reward")
+_BESIDE = ("trials", "failures", "count")  # columns, too
+_USUAL = ("kind", "column", "cost_range", "success_values")
+_GOES_WITH: Mapping[str, tuple[Kind, ...]] = {
+    "cost_range": KINDS[1:],
+    "success_values": ("success",),
+    **dict.fromkeys(("count", "empty_as"), _SINGLE),
+    "timeout_as": _SINGLE[1:],
+    "trials": COUNTS,
+    "failures": COUNTS[:1],
+}
+"""The kinds of measure that each of the other fields says something about."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,9 @@ class Measure:
     success_values
         The words that mean success; empty if they are the usual ones.
     trials
-        The column with the number of trials behind a count; None if cells are 9/10.
+        The column with the number of trials behind a count; None if cells are 9/10, or with `failures`.
+    failures
+        The column with the number of trials that failed, beside that of successes.
     count
         The column that says for how many trials like it a row stands; None if for one.
     timeout_as, empty_as
@@ -61,14 +75,14 @@ class Measure:
     cost_range: tuple[float, float] | None = None
     success_values: tuple[str, ...] = ()
     trials: str | None = None
+    failures: str | None = None
     count: str | None = None
     timeout_as: float | None = None
     empty_as: str | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            check_choice(self.kind, "kind", KINDS)
-        for name, column in ((self.kind, self.column), ("trials", self.trials), ("count", self.count)):
+        check_choice(self.kind, "kind", KINDS)
+        for name, column in ((self.kind, self.column), *((each, getattr(self, each)) for each in _BESIDE)):
             if column is not None and not (isinstance(column, str) and column.strip()):
                 problem, remedy = "is not the name of a column", "give one"
                 raise InvalidSetting(problem, name=name, value=column, remedy=remedy)
@@ -76,48 +90,32 @@ class Measure:
             object.__setattr__(self, "cost_range", check_range(self.cost_range))
         if self.success_values != ():
             object.__setattr__(self, "success_values", split_words(self.success_values))
-        ranged, worded = self.cost_range is not None, bool(self.success_values)
-        allowed = {"success": not ranged, "cost": not worded, "reward": ranged and not worded}
-        if not allowed.get(self.kind, not worded):
-            raise self._contradiction()
-        self._check_beside()
+        for name, kinds in _GOES_WITH.items():
+            if getattr(self, name) not in (None, ()) and self.kind not in kinds:
+                usual = [
+                    kind for kind in kinds if {kind, self.kind} != {"success", "cost"}
+                ]  # not the reverse
+                others = [part for kind in usual for part in (", or use ", Argument(kind))]
+                leave: Remedy = ("leave out ", Argument(name), *others)
+                holds = "" if self.column is None else f"column {self.column!r}, which holds "
+                raise InvalidSetting(f"does not go with {holds}{self.kind}", name=name, remedy=leave)
+        self._check_numbers()
 
-    def _check_beside(self) -> None:
-        """Refuse what does not go with the kind of measure."""
-        counts = self.kind in COUNTS
-        single: Remedy = (Argument("success"), ", ", Argument("cost"), " or ", Argument("reward"))
-        others: dict[str, tuple[bool, Remedy]] = {
-            "trials": (counts, (Argument("successes"), " or ", Argument("failures"))),
-            "count": (not counts, single),
-            "empty_as": (not counts, single),
-            "timeout_as": (self.kind in ("cost", "reward"), (Argument("cost"), " or ", Argument("reward"))),
-        }
-        for name, (fits, usual) in others.items():
-            if (given := getattr(self, name)) is not None and not fits:
-                problem, remedy = f"does not go with {self.kind}", ("leave it out, or use ", *usual)
-                raise InvalidSetting(problem, name=name, value=given, remedy=remedy)
-        if counts and self.cost_range is not None and (self.ends[0] or self.trials is None):
+    def _check_numbers(self) -> None:
+        """Refuse a reward without a range, a share without trials, and a timeout out of its range."""
+        if self.kind == "reward" and self.cost_range is None:
+            remedy: Remedy = ("pass the least and the greatest possible value as ", Argument("cost_range"))
+            holds = "rewards" if self.column is None else f"column {self.column!r} holds rewards"
+            raise InvalidSetting(f"{holds}, whose range is not known", remedy=remedy)
+        if self.kind in COUNTS and self.cost_range is not None and (self.ends[0] or self.trials is None):
             problem = "is not the range of a share of the trials in another column"
             remedy = ("give ", Argument("cost_range", (0, 1)), " with ", Argument("trials"))
             raise InvalidSetting(problem, name="cost_range", value=self.cost_range, remedy=remedy)
         if self.timeout_as is not None:
-            what, ends = "a number in the range of the others", " to ".join(map(shortest, self.ends))
-            worth = check_number(
-                self.timeout_as, "timeout_as", what, *self.ends, remedy=f"give one from {ends}"
-            )
+            ends = " to ".join(map(shortest, self.ends))
+            what, within = "a number in the range of the others", f"give one from {ends}"
+            worth = check_number(self.timeout_as, "timeout_as", what, *self.ends, remedy=within)
             object.__setattr__(self, "timeout_as", worth)
-
-    def _contradiction(self) -> InvalidSetting:
-        holds = "" if self.column is None else f"column {self.column!r} holds "
-        ends, words = Argument("cost_range"), Argument("success_values")
-        if self.kind == "success":
-            remedy: Remedy = ("leave out ", ends, ", or read a score with ", Argument("reward"))
-            return InvalidSetting(f"{holds}successes, not numbers in a range", remedy=remedy)
-        if self.success_values:
-            remedy = ("leave out ", words, ", or use ", Argument("success"))
-            return InvalidSetting(f"{holds}a {self.kind}, and words for success were given", remedy=remedy)
-        remedy = ("pass the least and the greatest possible value as ", ends)
-        return InvalidSetting(f"{holds}rewards, whose range is not known", remedy=remedy)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -127,7 +125,7 @@ class Measure:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns whose cells make costs; the only one of a list is called 1."""
-        return (self.column or "1", *filter(None, [self.trials, self.count]))
+        return (self.column or "1", *filter(None, (getattr(self, name) for name in _BESIDE)))
 
     @property
     def counted(self) -> bool:
@@ -152,10 +150,9 @@ class Measure:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values; of what is rare, only what there is."""
         ends = None if self.cost_range is None else list(self.cost_range)
-        words = list(self.success_values)
-        found = {"kind": self.kind, "column": self.column, "cost_range": ends, "success_values": words}
-        rare = {name: getattr(self, name) for name in ("trials", "count", "timeout_as", "empty_as")}
-        return found | {name: value for name, value in rare.items() if value is not None}
+        rare = {name: each for name, each in vars(self).items() if each is not None and name not in _USUAL}
+        found = {"kind": self.kind, "column": self.column, "cost_range": ends}
+        return found | {"success_values": list(self.success_values)} | rare
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
@@ -167,6 +164,7 @@ class Measure:
         if self.kind in COUNTS:
             where = "" if self.column is None else f" in column {self.column}"
             where += "" if self.trials is None else f" of the trials in column {self.trials}"
+            where += "" if self.failures is None else f", failures in column {self.failures}"
             return f"cost = 1 - success, {'shares of ' if self.cost_range else ''}{self.kind}{where}"
         if self.cost_range not in (None, (0.0, 1.0)):
             low, high = self.ends

@@ -6,7 +6,6 @@ import datetime
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 Mark = Literal["", ".", ","]
@@ -14,11 +13,8 @@ Mark = Literal["", ".", ","]
 _COMMA = re.compile(r"[-+]?\d*,\d+(e[-+]?\d+)?", re.IGNORECASE).fullmatch
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}").fullmatch  # 1,234 could be 1234 or 1.234; 0,125 could not
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_DATE = re.compile(
-    rf"(\d\d?)[-. ]({'|'.join(_MONTHS)})\w*|({'|'.join(_MONTHS)})\w*[-. ](\d\d?)|\d{{4}}-(\d\d)-(\d\d)",
-    re.IGNORECASE,
-).fullmatch
-_FOREIGN = re.compile(r"(?<!\w)[^\x00-\x7f]{2,}(?!\w)").findall  # words without a letter of ASCII
+_MONTH = "|".join(_MONTHS)
+_DATE = re.compile(rf"(\d\d?)[-. ]({_MONTH})\w*|({_MONTH})\w*[-. ](\d\d?)|\d{{4}}-(\d\d)-(\d\d)").fullmatch
 _MISSING = {"", "n/a", "na", "nan", "null", "none", "-", "--", "?", "#n/a", "#nv"}
 # The minus of typesetters, and what East Asian keyboards write instead of a point, a minus and a percent sign
 # (their digits Python knows).
@@ -108,19 +104,8 @@ def is_empty(cell: object) -> bool:
 
 def date(cell: Any) -> str:
     """Return the 9/10 that a spreadsheet program may have turned into a date; nothing if it is none."""
-    numbers: Sequence[Any] = (cell.month, cell.day) if isinstance(cell, datetime.date) else ()
-    if isinstance(cell, str) and (found := _DATE(cell.strip())):
-        numbers = [part for part in found.groups() if part]
-        numbers = [
-            _MONTHS.index(part.lower()) + 1 if part.lower() in _MONTHS else int(part) for part in numbers
-        ]
-    return "/".join(map(str, sorted(numbers)))
-
-
-def garbled(text: str) -> str:
-    """Return what to do about a text that may be GBK, read as Windows-1252; nothing if it is not."""
-    try:
-        is_chinese = any(each.encode("cp1252").decode("gb2312") for each in _FOREIGN(text))
-    except UnicodeError:
-        is_chinese = False
-    return "; if the file is GBK, save it as UTF-8 (in Excel: CSV UTF-8)" if is_chinese else ""
+    if isinstance(cell, datetime.date):
+        return "/".join(map(str, sorted((cell.month, cell.day))))
+    found = _DATE(cell.strip().lower()) if isinstance(cell, str) else None
+    parts = filter(None, found.groups()) if found else ()
+    return "/".join(map(str, sorted(_MONTHS.index(p) + 1 if p in _MONTHS else int(p) for p in parts)))

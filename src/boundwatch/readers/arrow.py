@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.readers.table import MOST_LABELS, Block, Cells, Rows
+from boundwatch.episodes.cells import Cells
+from boundwatch.readers.table import MOST_LABELS, Block, Rows
 
 SMALLEST = 1 << 16
 """Bytes below which nothing is gained."""
@@ -29,10 +30,10 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
     except ImportError:
         return None
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    wanted, numbering = [*rows.wanted, *rows.questions], list(rows.numbering or ())
-    labelled = [*numbering, *rows.scenes]
-    kinds = {str(rows.names.index(name)): pyarrow.string() for name in (*wanted, *labelled)}
-    if rows.notation.decimal and not rows.notation.words:  # else it is looked for, in this column alone
+    wanted, numbering = [*rows.wanted, *rows.layout.questions], list(rows.numbering or ())
+    labels = (*numbering, *rows.scenes)
+    kinds = {str(rows.names.index(name)): pyarrow.string() for name in (*wanted, *labels)}
+    if rows.notation.decimal and rows.notation.kind == "number":  # else it is looked for
         kinds[str(rows.names.index(wanted[0]))] = pyarrow.float64()
     names = list(map(str, range(len(rows.names))))
     separated = {"delimiter": delimiter or "\x1f", "quote_char": False, "ignore_empty_lines": False}
@@ -46,28 +47,26 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
         )
     except pyarrow.ArrowException:
         return None
-    at = {name: table.column(str(rows.names.index(name))) for name in (*wanted, *labelled)}
+    at = {name: table.column(str(rows.names.index(name))) for name in (*wanted, *labels)}
     numbered = [compute.all(compute.match_substring_regex(at[name], _NUMBERED)).as_py() for name in numbering]
     if table.num_rows != lines or not all(numbered) or (found := _measured(at[wanted[0]], rows)) is None:
         return None
-    columns = {wanted[0]: found} | {name: _texts(at[name]) for name in wanted[1:]}
-    labels = {name: _texts(at[name]) for name in labelled if rows.counted < MOST_LABELS}
+    labels = labels if rows.counted < MOST_LABELS else ()
+    columns: dict[str, Cells] = {wanted[0]: found} | {
+        name: _texts(at[name]) for name in (*wanted[1:], *labels)
+    }
     rows.counted += lines
     return Block(rows.source, rows.unit, range(first, first + lines), columns, labels)
 
 
 def _is_simple(data: bytes, rows: Rows) -> bool:
     """Return whether nothing in these bytes needs care, as far as a glance can tell."""
-    notation = rows.notation
-    if rows.measure.counted or rows.measure.empty_as is not None or notation.clock:
+    measure, notation = rows.layout.measure, rows.notation
+    if measure.counted or measure.empty_as is not None or any(map(data.__contains__, b'"\0\x1f')):
         return False
-    if (notation.words is None and rows.measure.kind != "success") or any(map(data.__contains__, b'"\0\x1f')):
+    if measure.kind != "success" and (notation.kind not in ("number", "word") or notation.decimal == ","):
         return False
-    if (
-        notation.decimal == ","
-        or notation.percent
-        or (rows.named and re.fullmatch(r"[\d.]+", rows.wanted[0]))
-    ):
+    if rows.named and re.fullmatch(r"[\d.]+", rows.wanted[0]):
         return False
     try:
         return data.isascii() or bool(data.decode("utf-8"))
@@ -80,7 +79,7 @@ def _measured(column: Any, rows: Rows) -> Cells | None:
     import pyarrow
     from pyarrow import compute
 
-    if rows.measure.kind == "success" or rows.notation.words:
+    if rows.layout.measure.kind == "success" or rows.notation.kind == "word":
         texts = _texts(column)
         known = set(texts)
         unusual = known & {"", rows.wanted[0].strip()} or any(text.startswith("#") for text in known)

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Argument, InvalidSetting, MissingExtra, Place
-from boundwatch.readers.table import MOST_ABOVE, Row, Rows, Table, empty, in_parts
+from boundwatch.readers.table import MOST_ABOVE, Row, Rows, Table, empty, in_parts, label
 
 _MOST_COLUMNS = 1024  # a cell far to the right makes every row as wide
 _LOOKED_AT = 4 * MOST_ABOVE  # rows of each sheet, to find the one that has the columns
@@ -27,10 +27,8 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
     name = _choose(book, source, declared, sheet)
     lines = _rows(book[name])
     rows = Rows(declared, source if len(book.worksheets) == 1 else f"{source} (sheet {name})", "row")
-    for first in lines:
-        if rows.find([first[1]]) is not None:
-            break
-    else:
+    first = next((line for line in lines if rows.find([line[1]]) is not None), None)
+    if first is None:
         rows.refuse()
 
     def filled() -> Iterator[Row]:
@@ -58,10 +56,9 @@ def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> st
         return known[sheet.casefold()]
     filled, fitting = [], []
     for name in names:
-        heads = [cells for _, cells in islice(_rows(book[name]), _LOOKED_AT)]
+        heads = [list(map(label, cells)) for _, cells in islice(_rows(book[name]), _LOOKED_AT)]
         filled += [name] if heads else []
-        fits = (declared.fits(["" if cell is None else str(cell) for cell in cells]) for cells in heads)
-        fitting += [name] if any(fits) else []
+        fitting += [name] if any(map(declared.fits, heads)) else []
     if not filled:
         raise empty(source)
     if len(filled) > 1 and len(fitting) != 1:
@@ -84,16 +81,16 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _value(cell: Any) -> Any:
-    """Return what a cell holds; a percentage as people see it, for 0.05 and 5 % must not be mixed up."""
-    value = cell.value
+    """Return what a cell holds: percentages and durations as people see them.
+
+    0.05 and 5 % must not be mixed up. 0:29 is kept as 29 minutes, whoever typed it: only a cell that shows
+    seconds holds a duration.
+    """
+    value, written = cell.value, str(cell.number_format or "").lower()
     if isinstance(value, str):
         return value.strip() or None
-    written = str(cell.number_format or "")
     if type(value) in (int, float) and "%" in written:
         return f"{round(value * 100, 10):.15g}%"
-    # 0:29 is kept as 29 minutes, whoever typed it: only a cell that shows seconds holds a duration.
-    if isinstance(value, datetime.time) and "s" in written.lower():
-        return datetime.datetime.combine(datetime.date.min, value) - datetime.datetime.min
-    if isinstance(value, datetime.timedelta) and "s" not in written.lower():
-        return (datetime.datetime.min + value).time()
-    return value
+    if isinstance(value, datetime.time | datetime.timedelta) and "s" in written:
+        return value.isoformat() if isinstance(value, datetime.time) else str(value)
+    return (datetime.datetime.min + value).time() if isinstance(value, datetime.timedelta) else value

@@ -30,12 +30,12 @@ def read(data: bytes, source: str, declared: Declared) -> Table:
     last = dict.fromkeys(("scene_id", "epoch", "judged_by"))
     names = {name: None for trial in trials for name in trial if name not in last} | last
     columns: dict[str, list[Any]] = {name: [trial.get(name) for trial in trials] for name in names}
-    table = of_log(source, "inspect-robots", columns, declared, {})
-    scorer = columns[table.measure.columns[0]]
+    table = of_log(source, "inspect-robots", columns, declared)
+    scorer = columns[table.layout.measure.columns[0]]
     if (status := content["status"]) != "success":
         table.warnings.append(f"the run did not come to its end (status {status!r}); were trials left out?")
     if missing := scorer.count(None):
         table.notes.append(f"{missing} of {len(trials)} trials have no outcome: an error, or nobody judged")
-    if table.measure.column == _OPERATOR and (by_model := columns["judged_by"].count("judge")):
+    if table.layout.measure.column == _OPERATOR and (by_model := columns["judged_by"].count("judge")):
         table.notes.append(f"{by_model} of {len(trials)} trials were judged by a model, not by a person")
     return table

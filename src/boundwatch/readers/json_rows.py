@@ -17,11 +17,9 @@ _DEEPEST = 32
 def open_lines(number: int, text: str, rows: Rows) -> None:
     """Take the columns of JSON lines from the first one; refuse a document that holds all episodes."""
     where = rows.place(number)
-    array = text.lstrip().startswith("[")
     open_ended = text.count("{") > text.count("}") and text.rstrip().endswith(("{", "[", ",", ":"))
-    if array or open_ended:  # not a line that may be skipped: what is within is not a list of episodes
-        problem = f"begins a JSON {'array' if array else 'object over several lines'}"
-        problem += ", which cannot be read line by line"
+    if text.lstrip().startswith("[") or open_ended:  # not a line that may be skipped
+        problem = "begins a JSON document over several lines, which cannot be read line by line"
         raise InvalidSetting(problem, where=where, remedy="write one object per line, one per episode")
     first = _flat(document(text, where), where)
     lists = [name for name, value in first.items() if isinstance(value, list)]
@@ -77,16 +75,15 @@ def document(data: bytes | str, where: Place) -> Any:
 
 def _cells(element: object, table: Rows, number: int) -> list[Any]:
     """Return an object's cells; what was asked for must be there, and be a value."""
-    content = _flat(element, table.place(number))
+    content, listed = _flat(element, table.place(number)), table.declared.design.lists
     for name in table.wanted:
         if name not in content:
             where = table.place(number, name)
             raise InvalidCost("is missing", where=where, remedy="every episode needs it")
-        if isinstance(content[name], list) and name not in table.declared.design.lists:
+        if isinstance(content[name], list) and name not in listed:
             where, problem = table.place(number, name), "is a list, not the value of one episode"
             raise InvalidCost(problem, where=where, value=content[name], remedy=_ONE)
-    found = map(content.get, table.names)
-    return [value.strip() if isinstance(value, str) else value for value in found]
+    return [value.strip() if isinstance(value, str) else value for value in map(content.get, table.names)]
 
 
 def _flat(content: object, where: Place) -> dict[str, Any]:
@@ -94,15 +91,16 @@ def _flat(content: object, where: Place) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InvalidCost("is not a JSON object", where=where, value=content, remedy=_ONE)
     try:
-        return _unique(list(_fields(content, "", _DEEPEST)))
+        return _unique(list(fields(content)))
     except InvalidCost as error:
         raise error.at(where) from None
 
 
-def _fields(content: dict[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
+def fields(content: dict[str, Any], prefix: str = "", depth: int = _DEEPEST) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of an object, and of objects within."""
     for name, value in content.items():
         if isinstance(value, dict) and depth:
-            yield from _fields(value, f"{prefix}{name}.", depth - 1)
+            yield from fields(value, f"{prefix}{name}.", depth - 1)
         else:
             yield f"{prefix}{name}", value
 

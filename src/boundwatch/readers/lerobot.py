@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from boundwatch._support.files import read_bytes
+from boundwatch.episodes.cells import Cells
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.measure import Kind
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers import parquet
 from boundwatch.readers.json_rows import document
-from boundwatch.readers.table import Cells, Table, by_columns, of_log
+from boundwatch.readers.table import Table, by_columns, of_log
 
 _INFO = Path("meta", "info.json")  # by which a folder is known to be a dataset
 _FETCH = "fetch the whole dataset again"
 MIXED = "tasks, one after the other, are taken for one mixture; keep them apart with by='task'"
-_WRITER = "give the eval_info.json that lerobot-eval wrote"
 _OUTCOMES: dict[str, Kind] = {"success": "success", "sum_reward": "reward", "max_reward": "reward"}
 # The name of a list in metrics, and what the same thing is called in per_episode.
 _METRICS = {
@@ -48,12 +48,13 @@ def read_evaluation(data: bytes, source: str, declared: Declared) -> Table:
     else:
         entries = content["per_episode"]
         columns = {name: [entry[name] for entry in entries] for name in entries[0]}
-    table = of_log(source, "lerobot-eval", columns, declared, _OUTCOMES)
+    table = of_log(source, "lerobot-eval", columns, declared, says=_OUTCOMES)
     table.strata = "task" if "task" in columns else None
-    table.warnings += _suspicions(columns)
     tasks = len(set(columns.get("task", ())))
     if tasks > 1 and declared.design.by is None and declared.design.strata is None:
         table.warnings.append(f"{tasks} {MIXED}")
+    if "success" in columns and not any(columns["success"]):
+        table.warnings.append("no episode succeeded; this is also written if no success is reported")
     return table
 
 
@@ -61,36 +62,15 @@ def _add(entry: dict[str, Any], columns: dict[str, list[Any]], where: Place) -> 
     """Add the episodes of a task, whose lists must be of one length and agree with the counts beside them."""
     own = {name: entry[name] for name in ("task_group", "task_id")}
     own["task"] = f"{own['task_group']}/{own['task_id']}"
-    if own["task"] in columns["task"]:
-        problem, remedy = f"has {own['task']!r} once more", "keep one entry per task"
-        raise InvalidCost(problem, where=where, remedy=remedy)
     lists = {each: entry["metrics"][name] for name, each in _METRICS.items() if name in entry["metrics"]}
     lengths = {len(values) if isinstance(values, list) else 0 for values in lists.values()}
-    if len(lengths) != 1 or 0 in lengths:
-        raise InvalidCost("metrics are not lists of one length", where=where, remedy=_WRITER)
-    counts = {"n_episodes": lengths.pop()}
-    if "success" in lists:
-        counts["n_success"] = sum(value is True or value == 1 for value in lists["success"])
-    for name, counted in counts.items():
-        if entry.get(name, counted) != counted:
-            problem, remedy = f"but its metrics hold {counted}", "the file was altered: fetch it again"
-            raise InvalidCost(problem, where=where, name=name, value=entry[name], remedy=remedy)
+    succeeded = sum(value is True or value == 1 for value in lists.get("success", ()))
+    told = {entry.get("n_episodes", n) for n in lengths}, {entry.get("n_success", succeeded)}
+    if own["task"] in columns["task"] or (lengths, {succeeded}) != told or len(lengths) != 1 or 0 in lengths:
+        problem = f"task {own['task']!r} is there twice, or its lists and counts contradict each other"
+        raise InvalidCost(problem, where=where, remedy="give the eval_info.json that lerobot-eval wrote")
     for name, cells in columns.items():
-        cells += lists[name] if name in lists else [own[name]] * counts["n_episodes"]
-
-
-def _suspicions(columns: dict[str, list[Any]]) -> Iterator[str]:
-    seeds = [seed for seed in columns.get("seed", []) if isinstance(seed, int)]
-    if len(set(seeds)) < len(seeds):
-        yield (
-            f"{len(seeds)} episodes have only {len(set(seeds))} different seed(s); "
-            "episodes that start alike are not independent, and no error rate holds for them"
-        )
-    if "success" in columns and not any(columns["success"]):
-        yield (
-            "no episode succeeded; lerobot-eval also writes false if the environment reports no success: "
-            "then read reward=sum_reward or reward=max_reward with its cost_range"
-        )
+        cells += lists[name] if name in lists else [own[name]] * min(lengths)
 
 
 def read_dataset(folder: Path, declared: Declared) -> Table:
@@ -122,17 +102,10 @@ def read_dataset(folder: Path, declared: Declared) -> Table:
                 problem = f"{name} is {info[name]}, but the data hold {counted}"
                 raise _incomplete(str(folder / _INFO), f"{problem}: missing episodes make guarantees wrong")
         table.notes.append(f"{frames} frames")
-        table.warnings += _same_start(files)
 
-    table = by_columns(
-        source,
-        "lerobot-dataset",
-        [*names, "task"],
-        declared,
-        parts,
-        says={"next.success": "success", "next.reward": "reward"},
-        unit="frame",
-    )
+    says: dict[str, Kind] = {"next.success": "success", "next.reward": "reward"}
+    columns = [*names, "task"]
+    table = by_columns(source, "lerobot-dataset", columns, declared, parts, says=says, unit="frame")
     table.episode, table.strata = "episode_index", "task"
     return table
 
@@ -167,33 +140,6 @@ def _task_texts(folder: Path) -> dict[int, str]:
     file = parquet.open_parquet(path, path)
     # pandas wrote it with the text as its index, which has a name only in newer files.
     text = "task" if "task" in file.schema_arrow.names else "__index_level_0__"
-    texts: dict[int, str] = {}
-    for cells in _cells(file, path, ["task_index", text]):
-        texts |= {int(index): str(task) for index, task in zip(cells["task_index"], cells[text], strict=True)}
-    return texts
-
-
-def _same_start(files: dict[str, Any]) -> Iterator[str]:
-    """Warn when all that was observed (images apart) at the start of each episode is the same."""
-    starts: dict[Any, Any] = {}
-    for path, file in files.items():
-        fields = [field for field in file.schema_arrow if field.name.startswith("observation.")]
-        observed = [field.name for field in fields if _numeric(field.type)]
-        for cells in parquet.parts(file, ["episode_index", *observed], path) if observed else []:
-            episodes, first = np.unique(cells["episode_index"], return_index=True)
-            for episode, row in zip(episodes.tolist(), first.tolist(), strict=True):
-                starts.setdefault(episode, [str(cells[name][row]) for name in observed])
-    values = list(starts.values())
-    if len(values) > 1 and all(value == values[0] for value in values[1:]):
-        yield (
-            f"all {len(values)} episodes start from the same recorded state (images apart); unless something "
-            "else varied, they are not independent draws, and no error rate holds for other starts"
-        )
-
-
-def _numeric(kind: Any) -> bool:
-    from pyarrow import types
-
-    while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        kind = kind.value_type
-    return bool(types.is_floating(kind) or types.is_integer(kind))
+    parts = _cells(file, path, ["task_index", text])
+    both = (each for cells in parts for each in zip(cells["task_index"], cells[text], strict=True))
+    return {int(index): str(task) for index, task in both}

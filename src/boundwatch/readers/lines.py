@@ -5,13 +5,11 @@ A position says how far a file was counted, through renames and rotations.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import re
 import select
 import time
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -162,7 +160,6 @@ class GrowingFile:
         self._file: IO[bytes]
         self._lines: LineSplitter
         self._edges = (b"", b"")
-        self._rest, self._told, self._away = b"", 0, 0
 
     def __iter__(self) -> Iterator[Batch]:
         try:
@@ -174,7 +171,7 @@ class GrowingFile:
                 # Open until the end, or what a sender writes between two others would be lost.
                 yield from pipe_lines(self._open().fileno(), str(self.path), follow=self.follow)
                 return
-            yield from self._resume()
+            self._resume()
             yield from self._go_on()
         except FileNotFoundError as error:
             raise MissingFile("no such file", where=Place(str(self.path)), remedy="check the path") from error
@@ -195,13 +192,11 @@ class GrowingFile:
                 yield from self._lines.finish()
                 return
             else:
-                yield Batch(start=self._lines.at, note=self._waits_for())
+                yield Batch(start=self._lines.at)
                 time.sleep(POLL)
 
     def _refuse(self, problem: str, remedy: str = _ANEW) -> NoReturn:
         raise InvalidSetting(problem, where=Place(str(self.path)), remedy=remedy)
-
-    # Reading the open file.
 
     def _open(self, path: Path | None = None) -> IO[bytes]:
         self._opened.append((path or self.path).open("rb", buffering=0))
@@ -248,18 +243,6 @@ class GrowingFile:
             self._edges = self._look(end + len(chunk))
             if batch.lines:
                 yield batch
-
-    def _waits_for(self) -> str:
-        """Say once, when it stays so, that a line has no newline, or that nothing is under the name."""
-        rest, number = self._lines.rest, self._lines.at.lines + 1
-        resting, self._rest = bool(rest) and rest == self._rest, rest
-        self._away = 0 if self.path.exists() else self._away + 1
-        if resting and number != self._told:
-            self._told = number
-            return f"line {number} has no newline yet; it is counted once it has one"
-        return "the file was renamed, and its name is still free; waiting" if self._away == _PATIENCE else ""
-
-    # Turning to the next file.
 
     def _replaced(self) -> os.stat_result | None:
         """Return what is under the name if that is another file with something in it."""
@@ -312,82 +295,34 @@ class GrowingFile:
         beside = [each for each in self.path.parent.iterdir() if each.name != own and each.is_file()]
         return sorted(each for each in beside if each.name.startswith(begins))
 
-    # Going on after a restart.
-
-    def _resume(self) -> Iterator[Batch]:
-        """Open the file that was being counted; yield what is left of one that was rotated since."""
+    def _resume(self) -> None:
+        """Open the file that was being counted, which may have been renamed since."""
         file, known = self._open(), self.known
-        named = os.fstat(file.fileno())
-        digest = _same_beginning(file, known)
-        renamed = [] if digest and _identity(named) == known.identity else self._counted()
-        very = bool(renamed) and _identity(renamed[0].stat()) == known.identity
-        if (digest and not renamed) or not (known.offset or very):
-            self._begin(file, known if known.offset else Position(), digest)
-            return
-        listed = ", ".join(other.name for other in renamed)
-        if len(renamed) != 1:
-            found = f"several files do: {listed}" if renamed else "no file beside it does, either"
-            self._refuse(f"does not begin with the {known.lines} lines that were counted, and {found}")
-        if digest and known.offset and _begins_with_all_of(file, renamed[0]):
-            self._refuse(f"and {listed} both begin with the {known.lines} lines that were counted")
-        if very:
-            old = self._open(renamed[0])
-            self._begin(old, known, _same_beginning(old, known))  # its writer may still add to it
-            return
-        self._refuse_between(renamed[0].stat(), named, known)
-        with renamed[0].open("rb") as raw:
-            rest = _unpacked(raw)
-            splitter = LineSplitter(str(renamed[0]), known, _same_beginning(rest, known))
-            while chunk := rest.read(CHUNK):  # it is where the beginning ends
-                if (batch := splitter.feed(chunk)).lines:
-                    yield batch
-            yield from splitter.finish()
-        self._begin(file, Position())
-
-    def _counted(self) -> list[Path]:
-        """Return the files beside this one that begin with what was counted; the very one if it is there."""
-        found: dict[tuple[int, int], Path] = {}
-        for other in self._siblings():
-            if _begins_with(other, self.known):
-                found.setdefault(_identity(other.stat()), other)
-        return [found[self.known.identity]] if self.known.identity in found else list(found.values())
+        if _identity(os.fstat(file.fileno())) != known.identity:
+            same = [each for each in self._siblings() if _identity(each.stat()) == known.identity]
+            renamed = next((each for each in same if _begins_with(each, known)), None)
+            file = file if renamed is None else self._open(renamed)  # its writer may still add to it
+        if (digest := _same_beginning(file, known)) is None:
+            problem = f"does not begin with the {known.lines} lines that were counted"
+            self._refuse(f"{problem}, and the file that did is not beside it")
+        self._begin(file, known, digest)
 
 
 def _identity(state: os.stat_result) -> tuple[int, int]:
     return state.st_dev, state.st_ino
 
 
-def _unpacked(file: IO[bytes]) -> IO[bytes]:
-    packed = file.read(2) == b"\x1f\x8b"
-    file.seek(0)
-    return gzip.GzipFile(fileobj=file) if packed else file  # type: ignore[return-value]
-
-
 def _same_beginning(file: IO[bytes], known: Position) -> Any:
     """Return the digest of what was counted, as hashlib keeps it; None if the file begins otherwise."""
     digest, left = hashlib.sha256(), known.offset
-    try:
-        file.seek(0)
-        while left and (chunk := file.read(min(left, CHUNK))):
-            digest.update(chunk)
-            left -= len(chunk)
-    except (OSError, EOFError, zlib.error):  # a sibling that only looks like gzip
-        return None
+    file.seek(0)
+    while left and (chunk := file.read(min(left, CHUNK))):
+        digest.update(chunk)
+        left -= len(chunk)
     return digest if left == 0 and digest.hexdigest() == known.digest else None
 
 
 def _begins_with(path: Path, known: Position) -> bool:
     """Return whether a file begins with what was counted."""
     with path.open("rb") as file:
-        return _same_beginning(_unpacked(file), known) is not None
-
-
-def _begins_with_all_of(file: IO[bytes], other: Path) -> bool:
-    """Return whether a file begins with all that another one holds."""
-    file.seek(0)
-    with other.open("rb") as raw:
-        content = _unpacked(raw)
-        while chunk := content.read(CHUNK):
-            if file.read(len(chunk)) != chunk:
-                return False
-    return True
+        return _same_beginning(file, known) is not None

@@ -8,11 +8,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boundwatch.episodes.cells import Cells
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import InvalidCost, Place
-from boundwatch.readers.table import Cells, Table, by_columns, damaged
-
-_SAVE = "save a plain numeric array with numpy.save"
+from boundwatch.readers.table import Table, by_columns, damaged
 
 
 def read(file: IO[bytes], source: str, declared: Declared) -> Table:
@@ -41,13 +40,11 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
 
 def load(file: IO[bytes], source: str, size: int) -> NDArray[Any]:
     """Return the array in the next so many bytes; refuse one that says that it is larger."""
-    try:
-        version = np.lib.format.read_magic(file)
-        shape, fortran, dtype = getattr(np.lib.format, f"read_array_header_{version[0]}_0")(file)
-    except Exception as error:  # the header is Python, and its parser raises whatever it likes
-        raise damaged(source, "NPY", _SAVE) from error
+    version = np.lib.format.read_magic(file)
+    shape, fortran, dtype = getattr(np.lib.format, f"read_array_header_{version[0]}_0")(file)
     if dtype.hasobject or not dtype.itemsize:
-        raise InvalidCost("holds Python objects", where=Place(source), remedy=_SAVE)
+        remedy = "save a plain numeric array with numpy.save"
+        raise InvalidCost("holds Python objects", where=Place(source), remedy=remedy)
     wanted = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or wanted > size or len(data := file.read(wanted)) < wanted:
         raise damaged(source, "NPY")

@@ -33,6 +33,10 @@ _LOGS: dict[Format, bytes] = {
     "vla-eval": rb'"harness_version"\s*:',
     "lerobot-eval": rb'"per_(task|episode)"\s*:\s*\[',
 }
+_FOREIGN = {
+    rb"\xd0\xcf\x11\xe0": ("is a workbook of Excel before 2007, or encrypted", "save it as .xlsx"),
+    rb"\s*<(!doctype|html|table|\?xml)": ("is a web page (HTML or XML)", "save it as CSV or .xlsx"),
+}
 _GZIP = b"\x1f\x8b"
 _MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _CHUNK = 1 << 20
@@ -72,8 +76,8 @@ def open_source(path: str, source: str) -> Iterator[IO[bytes]]:
         if sys.stdin is None or sys.stdin.closed:
             remedy = "pipe or redirect a file into it"
             raise InvalidSetting("cannot be read", where=Place(source), remedy=remedy)
-        with _copied(sys.stdin.buffer, sys.stdin.buffer.read(_HEAD), source) as file:
-            yield file
+        with _copied(sys.stdin.buffer, sys.stdin.buffer.read(_HEAD), source) as copy:
+            yield copy
         return
     with open_binary(path) as file:
         kind = os.fstat(file.fileno()).st_mode
@@ -100,10 +104,7 @@ def _copied(file: IO[bytes], head: bytes, source: str) -> Iterator[IO[bytes]]:
     if encoding := _MARKS.get(head[:2]):
         parts = codecs.iterencode(codecs.iterdecode(parts, encoding), "utf-8")
     with tempfile.SpooledTemporaryFile(max_size=_MOST_HELD) as copy:
-        try:
-            copy.writelines(parts)
-        except UnicodeError as error:
-            raise damaged(source, "UTF-16", "save it as UTF-8 (in Excel: CSV UTF-8)") from error
+        copy.writelines(parts)
         copy.seek(0)
         yield copy
 
@@ -111,25 +112,22 @@ def _copied(file: IO[bytes], head: bytes, source: str) -> Iterator[IO[bytes]]:
 def _unpack(parts: Iterable[bytes], source: str) -> Iterator[bytes]:
     """Yield what gzip data holds, as long as it does not grow without bound."""
     stream, taken, given = zlib.decompressobj(wbits=31), 0, 0
-    try:
-        for part in parts:
-            data = part
-            taken += len(part)
-            while data:
-                out = stream.decompress(data, _CHUNK)
-                given += len(out)
-                if given > _FREE + _RATIO * taken:
-                    raise too_large(source, f"{taken} bytes of gzip data became more than {given - len(out)}")
-                if out:
-                    yield out
-                data = stream.unconsumed_tail
-                if stream.eof:
-                    data = stream.unused_data.lstrip(b"\0")  # some writers pad to a block
-                    stream = zlib.decompressobj(wbits=31) if data else stream
-    except zlib.error as error:
-        raise damaged(source, "gzip", "fetch or compress it again") from error
+    for part in parts:
+        data = part
+        taken += len(part)
+        while data:
+            out = stream.decompress(data, _CHUNK)
+            given += len(out)
+            if given > _FREE + _RATIO * taken:
+                raise too_large(source, f"{taken} bytes of gzip data became more than {given - len(out)}")
+            if out:
+                yield out
+            data = stream.unconsumed_tail
+            if stream.eof:
+                data = stream.unused_data.lstrip(b"\0")  # some writers pad to a block
+                stream = zlib.decompressobj(wbits=31) if data else stream
     if not stream.eof:
-        raise damaged(source, "gzip", "fetch or compress it again")
+        raise damaged(source, "gzip")
 
 
 def whole(file: IO[bytes], source: str) -> bytes:
@@ -142,17 +140,15 @@ def whole(file: IO[bytes], source: str) -> bytes:
 
 def recognize(file: IO[bytes], source: str) -> Format:
     """Return the format of a file by its first bytes; ``csv`` stands for all that is read by lines."""
-    head, where = file.read(_HEAD), Place(source)
+    head = file.read(_HEAD)
     file.seek(0)
     for magic, found in MAGIC.items():
         if head.startswith(magic):
             return found if found != "xlsx" else check_archive(file, source)
-    if head.startswith(b"\xd0\xcf\x11\xe0"):
-        problem, remedy = "is a workbook of Excel before 2007 (.xls) or an encrypted one", "save it as .xlsx"
-        raise InvalidCost(problem, where=where, remedy=remedy)
     text = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    if re.match(rb"<(!doctype|html|table|\?xml)", text, re.IGNORECASE):
-        raise InvalidCost("is a web page (HTML or XML)", where=where, remedy="save it as CSV or .xlsx")
+    for sign, (problem, remedy) in _FOREIGN.items():
+        if re.match(sign, text, re.IGNORECASE):
+            raise InvalidCost(problem, where=Place(source), remedy=remedy)
     for name, sign in _LOGS.items() if text.startswith(b"{") else ():
         if re.search(sign, text):
             return name
@@ -160,14 +156,11 @@ def recognize(file: IO[bytes], source: str) -> Format:
 
 
 def check_archive(file: IO[bytes], source: str) -> Format:
-    """Return what is in a ZIP archive; refuse one that is damaged, or far larger than it looks."""
+    """Return what is in a ZIP archive; refuse one that is far larger than it looks."""
     size = file.seek(0, 2)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-            names = set(archive.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise damaged(source, "XLSX or NPZ") from error
+    with zipfile.ZipFile(file) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+        names = set(archive.namelist())
     file.seek(0)
     if unpacked > min(_FREE + _RATIO * size, 2 * _MOST_HELD):
         raise too_large(source, f"{size} bytes would become {unpacked}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any
 
+from boundwatch.episodes.cells import Cells
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import MissingExtra
-from boundwatch.readers.table import ROWS, Cells, Table, by_columns, damaged, too_large
+from boundwatch.readers.table import ROWS, Table, by_columns, damaged, too_large
 
 _MOST_ROWS = 100_000_000  # a few bytes can stand for more rows than fit into memory
 
@@ -26,13 +27,10 @@ def open_parquet(file: IO[bytes] | str, source: str) -> Any:
         import pyarrow.parquet
     except ImportError as error:
         raise MissingExtra("reading Parquet", "io") from error
-    try:
-        opened = pyarrow.parquet.ParquetFile(file)
-        texts = [field.name for field in opened.schema_arrow if pyarrow.types.is_string(field.type)]
-        if texts:  # each text once, however many rows have it
-            opened = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise damaged(source, "Parquet") from error
+    opened = pyarrow.parquet.ParquetFile(file)
+    texts = [field.name for field in opened.schema_arrow if pyarrow.types.is_string(field.type)]
+    if texts:  # each text once, however many rows have it
+        opened = pyarrow.parquet.ParquetFile(file, read_dictionary=texts)
     if opened.metadata.num_rows > _MOST_ROWS:
         raise too_large(source, f"it says that it has {opened.metadata.num_rows} rows")
     return opened
@@ -40,15 +38,10 @@ def open_parquet(file: IO[bytes] | str, source: str) -> Any:
 
 def parts(opened: Any, columns: list[str], source: str) -> Iterator[dict[str, Cells]]:
     """Yield the cells of some columns, some rows at a time."""
-    import pyarrow
-
     rows = 0
-    try:
-        for batch in opened.iter_batches(batch_size=ROWS, columns=columns):
-            rows += batch.num_rows
-            yield {name: _cells(batch.column(batch.schema.get_field_index(name))) for name in columns}
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise damaged(source, "Parquet") from error
+    for batch in opened.iter_batches(batch_size=ROWS, columns=columns):
+        rows += batch.num_rows
+        yield {name: _cells(batch.column(batch.schema.get_field_index(name))) for name in columns}
     if rows != opened.metadata.num_rows:  # pyarrow reads some damaged pages as shorter ones
         raise damaged(source, "Parquet")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, repeat
 from pathlib import Path
@@ -36,6 +36,7 @@ _FILES: dict[str, Callable[[IO[bytes], str, Declared], Table]] = {
     "npy": npy.read,
     "parquet": parquet.read,
     "mcap": mcap.read,
+    "sb3-evaluations": sb3.read_evaluations,
 }
 _DOCUMENTS: dict[str, Callable[[bytes, str, Declared], Table]] = {
     "json": json_rows.read_array,
@@ -44,9 +45,8 @@ _DOCUMENTS: dict[str, Callable[[bytes, str, Declared], Table]] = {
     "vla-eval": vla_eval.read,
 }
 """What reads a document that is kept as a whole."""
-Steps = Mapping[tuple[str, ...], NDArray[np.int64]]
-"""The rows of each episode, by its name."""
 _ROLES = ("strata", "cluster", "by", "policy", "id")
+Array = NDArray[np.float64]
 
 
 def read_costs(  # noqa: PLR0913  (each is declared by itself)
@@ -80,7 +80,6 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     as_is: bool = False,
     file_format: Format | None = None,
     sheet: str | None = None,
-    evaluation: int | None = None,
 ) -> Episodes:
     r"""Read the costs of episodes from a file.
 
@@ -91,34 +90,15 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         (extra ``io``), JSON (an array, or one object per line) or NPY. A log: lerobot-eval's
         ``eval_info.json`` or the folder of a LeRobotDataset v3 (extra ``io``); inspect-robots' JSON log; the
         results or the recording of vla-eval; Stable-Baselines3's ``*.monitor.csv`` or ``evaluations.npz``;
-        MCAP (extra ``mcap``). Files may be gzipped; ``-`` is
-        standard input.
-    success, cost, reward
-        The column that is read, by what it holds: whether an episode succeeded (cost = 1 - success); a cost,
-        where more is worse; a reward, where more is better. Columns without names are numbered from 1; those
-        of MCAP are ``/topic.field``.
-    cost_range
-        The range that a cost or a reward can have, known before the data; scaled to [0, 1].
-    success_values
-        The words that mean success, if they are others than the usual ones.
-    successes, failures, trials
-        The column that says how many trials of a row succeeded, or failed, and the one with their number;
-        without it, cells are 9/10. A percentage, or a share in a `cost_range`, must be that of one number.
-    count
-        The column that says for how many trials like it a row stands: success, count.
-    timeout_as, empty_as
-        What the word timeout is worth, as a cost or a reward; what is read where a cell is empty.
-    strata, cluster, by, policy, pair_by
-        Columns that say how episodes relate to each other, see `Design`.
-    weights
-        What each of the tasks in the column `strata` counts in their mean; left out, all count alike.
-    episode, reduce
-        The column that says which episode a row is a step of, and how steps become one value: ``any``,
-        ``sum``, ``mean``, ``max`` or ``last``; left out, ``any`` for successes and ``sum`` for rewards.
-    where
-        Rows to read: those with these values in these columns.
-    fill_down
-        Columns in which an empty cell means what the one above it does, as merged cells do.
+        MCAP (extra ``mcap``). Files may be gzipped; ``-`` is standard input.
+    success, cost, reward, successes, failures
+        The column that is read, by what it holds, see `Measure`. Columns without names are numbered from 1;
+        those of MCAP are ``/topic.field``. `successes` and `failures` go together if they count all trials.
+    cost_range, success_values, trials, count, timeout_as, empty_as
+        What else must be known about its cells, see `Measure`.
+    strata, weights, cluster, by, policy, pair_by, episode, reduce, where, fill_down
+        Columns that say how rows relate to each other, see `Design`. Left out, `reduce` is ``any`` for
+        successes and ``sum`` for rewards.
     binary
         Promise that every cost is 0 or 1, or that there may be others; left out, see `Episodes`.
     certificate
@@ -135,8 +115,8 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         checkpoint with several values is refused, and so is n, trials or count above 1).
     file_format
         Left out, the format is recognized by content.
-    sheet, evaluation
-        The sheet of a workbook, by name or number; which evaluation of ``evaluations.npz``, from 1.
+    sheet
+        The sheet of a workbook, by name or number.
 
     Raises
     ------
@@ -152,6 +132,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     >>> read.costs, read.binary, str(read.measure)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
+    given = dict(locals())  # all that was declared, by its name
     allow_own, as_is = check_flag(allow_own, "allow_own"), check_flag(as_is, "as_is")
     binary = None if binary is None else check_flag(binary, "binary")
     if not isinstance(path, str | os.PathLike):
@@ -159,26 +140,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     if file_format is not None:
         check_choice(file_format, "file_format", get_args(Format))
     known = [] if certificate is None else _certificates(certificate)
-    given: dict[str, Any] = {"strata": strata, "cluster": cluster, "by": by, "policy": policy}
-    given |= {"pair_by": pair_by, "episode": episode, "reduce": reduce, "where": where, "weights": weights}
-    given["fill_down"] = fill_down
-    declared = Declared.of(
-        success=success,
-        cost=cost,
-        reward=reward,
-        successes=successes,
-        failures=failures,
-        trials=trials,
-        count=count,
-        timeout_as=timeout_as,
-        empty_as=empty_as if empty_as is None or isinstance(empty_as, str) else shortest(empty_as),
-        cost_range=cost_range,
-        success_values=success_values,
-        design=_design(given, known),
-        certified=(known[0].measure or Measure("cost")) if known else None,  # of bare costs, say
-    )
-    rows = known[0].design.where if known else {}
-    declared = dataclasses.replace(declared, answers=tuple(answers), as_is=as_is, certified_where=rows)
+    declared = _declared(given, known)
     if binary is None and known:
         binary = all(one.binary for one in known) or None
     path = os.fspath(path)
@@ -188,15 +150,11 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
             table = lerobot.read_dataset(Path(path), declared)
         else:
             file = opened.enter_context(open_source(path, source))
-            table = _table(file, source, declared, file_format, sheet, evaluation)
-        for name, value, owner in (("evaluation", evaluation, "sb3-evaluations"), ("sheet", sheet, "xlsx")):
-            if value is not None and table.file_format != owner:
-                remedy = f"leave it out: this is {table.file_format}"
-                raise InvalidSetting(f"goes with {owner}", name=name, value=value, remedy=remedy)
-        own = table.strata if "strata" in declared.answers and declared.design.strata is None else None
-        if own in table.questions:  # the tasks that the format names itself, where they are asked for
-            table.located[own] = own
-            del table.questions[own]
+            table = _table(file, source, declared, file_format, sheet)
+        own = table.strata if "strata" in answers and declared.design.strata is None else None
+        if own in table.layout.questions:  # the tasks that the format names itself, where they are asked for
+            table.layout.located[own] = own
+            del table.layout.questions[own]
             declared = dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
         episodes = _episodes(table, declared, binary, judged=bool(known))
     return episodes if certificate is None else compared(episodes, certificate, allow_own=allow_own)
@@ -210,31 +168,39 @@ def _certificates(certificate: object) -> list[Certificate]:
     return [one for one in each if isinstance(one, Certificate)]
 
 
-def _design(given: Mapping[str, Any], certificates: Sequence[Certificate]) -> Design:
-    """Return the design that was declared; what was not is as certified, but for the rows that are meant."""
-    fields = {name: value for name, value in given.items() if value}
-    if not certificates:
-        return Design(**fields)
-    if given["episode"] is not None:  # then the certificate's rule is for other steps
+def _declared(given: Mapping[str, Any], certificates: Sequence[Certificate]) -> Declared:
+    """Return what was declared; what was not is as certified, but for the rows that are meant."""
+    names = {field.name for field in dataclasses.fields(Design)}
+    fields = {name: value for name, value in given.items() if name in names and value}
+    if certificates and given["episode"] is not None:  # then the certificate's rule is for other steps
         fields.setdefault("reduce", None)
-    return dataclasses.replace(certificates[0].design, **({"where": {}} | fields))
+    certified = certificates[0].design if certificates else Design()
+    empty_as = given["empty_as"]
+    if not (empty_as is None or isinstance(empty_as, str)):
+        empty_as = shortest(empty_as)
+    return dataclasses.replace(
+        Declared.of(
+            **dict(given) | {"empty_as": empty_as},
+            design=dataclasses.replace(certified, **({"where": {}} | fields)),
+            certified=(certificates[0].measure or Measure("cost")) if certificates else None,  # of bare costs
+        ),
+        answers=tuple(given["answers"]),
+        as_is=given["as_is"],
+        certified_where=certified.where,
+    )
 
 
 def _table(
-    file: IO[bytes],
-    source: str,
-    declared: Declared,
-    file_format: Format | None,
-    sheet: str | None,
-    evaluation: int | None,
+    file: IO[bytes], source: str, declared: Declared, file_format: Format | None, sheet: str | None
 ) -> Table:
     found = file_format or recognize(file, source)
+    if sheet is not None and found != "xlsx":
+        remedy = f"leave it out: this is {found}"
+        raise InvalidSetting("goes with xlsx", name="sheet", value=sheet, remedy=remedy)
     if file_format in ("xlsx", "sb3-evaluations"):
         check_archive(file, source)
     if found == "xlsx":
         return excel.read(file, source, declared, sheet)
-    if found == "sb3-evaluations":
-        return sb3.read_evaluations(file, source, declared, evaluation)
     if found in _DOCUMENTS:
         return _DOCUMENTS[found](whole(file, source), source, declared)
     return _FILES[found](file, source, declared) if found in _FILES else TextRows(declared, source).read(file)
@@ -242,114 +208,117 @@ def _table(
 
 def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: bool) -> Episodes:
     """Take all blocks: an episode is a row, or several rows that are its steps."""
-    design, located = declared.design, table.located
+    design, measure, located = declared.design, table.layout.measure, table.layout.located
     roles = {role: located[column] for role in _ROLES if (column := getattr(design, role)) is not None}
     roles |= {f"pair {place}": located[column] for place, column in enumerate(design.pair_by)}
     if (episode := design.episode or table.episode) is not None:
         roles["episode"] = located.get(episode, episode)
         design = dataclasses.replace(design, reduce=_reduction(design, table), episode=episode)
-    values, numbers, unit = [np.empty(0)], list[Sequence[int]](), "row"
-    keys: dict[str, Any] = {role: [] for role in roles}
-    others, labels, totals = Counter[str](), dict[str, list[str]](), _Totals()
-    for part in _kept(table, declared):
-        found = part.costs(table.measure, table.notation, binary=bool(binary), scaled=episode is None)
-        block = totals.take(part, found, table.measure)
-        values.append(found.costs)
-        numbers.append(block.numbers)
-        unit = block.unit
-        others.update(found.others)
-        for role, column in roles.items():
-            keys[role] += block.names(column)
-        if sum(map(len, numbers)) <= MOST_LABELS:
-            labels = {name: [*labels.get(name, ()), *each] for name, each in block.labels.items()}
-    totals.refuse(table.measure, declared)
-    costs, places = np.concatenate(values), _joined_ranges(numbers)
+    taken = _Taken({role: [] for role in roles})
+    for block in _kept(table, declared):
+        found = block.costs(measure, table.notation, binary=bool(binary), scaled=episode is None)
+        taken.add(block, found, roles)
+    if taken.counted and not declared.as_is:
+        _refuse_totals(taken.counted, measure)
+    costs, places, keys = np.concatenate(taken.values), taken.places(), taken.keys
     if not costs.size:
         raise empty(table.source)
     if episode is not None:
         # Told apart by the column that was declared, and by the robot or task that numbers its own.
-        apart = bool(declared.design.episode)
-        steps = _steps(
-            keys, lambda role, row: Place(table.source, unit, places[row], roles[role]), apart=apart
-        )
-        costs = _joined(costs, steps, table, design)
-        places, labels = [places[int(rows[0])] for rows in steps.values()], {}
-    if others:
-        table.warnings[:0] = _misspelled(table, others, judged=judged, all_failed=bool(costs.all()))
-    if not table.measure.counted:  # their order, and that of the trials of a row, says nothing
-        _notice(table, declared, costs, labels, keys)
+        own = [keys["by"]] if declared.design.episode and "by" in keys else []
+        steps = rows_of(list(zip(keys.pop("episode"), *own, strict=True)))
+        for role, names in keys.items():
+            keys[role] = _shared(names, steps, Place(table.source, taken.unit, column=roles[role]), places)
+        costs, taken.labels = _joined(costs, steps, table, design), {}
+        places = [places[int(rows[0])] for rows in steps.values()]
+    if taken.others:
+        _say_others(table, taken.others, judged=judged, all_failed=bool(costs.all()))
+    _notice(table, declared, costs, taken)
     _join_keys(keys, declared)
     return Episodes(
         costs,
         binary=binary,
-        measure=table.measure,
+        measure=measure,
         design=design,
-        keys=keys,  # type: ignore[arg-type]  # by now all are roles
+        keys=keys,
         source=table.source,
         file_format=table.file_format,
-        unit=unit,
+        unit=taken.unit,
         numbers=places,
         warnings=[f"{table.source}: {said}" for said in table.warnings],
         notes=[f"{table.source}: {note}" for note in table.notes],
     )
 
 
-def _notice(
-    table: Table, declared: Declared, costs: NDArray[np.float64], labels: Any, keys: Mapping[str, Any]
-) -> None:
+@dataclasses.dataclass
+class _Taken:
+    """What blocks hold, one after the other, with a row per trial."""
+
+    keys: dict[Any, list[str]]
+    values: list[Array] = dataclasses.field(default_factory=lambda: [np.empty(0)])
+    numbers: list[Sequence[int]] = dataclasses.field(default_factory=list)
+    others: Counter[str] = dataclasses.field(default_factory=Counter)
+    labels: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    counted: list[tuple[Block, Converted]] = dataclasses.field(default_factory=list)
+    unit: str = "row"
+
+    def add(self, block: Block, found: Converted, roles: Mapping[str, str]) -> None:
+        """Take the costs of a block, and its keys by their roles."""
+        self.values.append(found.costs)
+        self.others.update(found.others)
+        if found.times is not None:
+            self.counted.append((block, found))
+            block = block.take(np.repeat(np.arange(len(block)), found.times).tolist())
+        self.unit = block.unit
+        self.numbers.append(block.numbers)
+        for role, column in roles.items():
+            self.keys[role] += block.names(column)
+        if sum(map(len, self.numbers)) <= MOST_LABELS:
+            self.labels = {name: [*self.labels.get(name, ()), *block.labelled(name)] for name in block.labels}
+
+    def places(self) -> Sequence[int]:
+        """Return all numbers; a range, which needs no memory, where none is missing."""
+        numbers = list(filter(len, self.numbers))
+        every = range(numbers[0][0], numbers[-1][-1] + 1) if numbers else range(0)
+        return every if len(every) == sum(map(len, numbers)) else list(chain.from_iterable(numbers))
+
+
+def _notice(table: Table, declared: Declared, costs: Array, taken: _Taken) -> None:
     """Say what the costs and the numbers of rows show about the assumptions."""
-    design = declared.design
+    design, keys = declared.design, taken.keys
+    if table.layout.measure.counted:  # their order, and that of the trials of a row, says nothing
+        return
     if (design.episode or table.episode) is None and design.cluster is None:  # repeats may well be alike
         table.warnings += suspicions(costs, keys.get("by") or keys.get("strata") or ())
     if not declared.as_is:
-        table.notes += repeats(labels, costs, list(keys.values()))
-        table.notes += () if design.where else gaps(labels)
+        table.notes += repeats(taken.labels, costs, list(keys.values()))
+        table.notes += () if design.where else gaps(taken.labels)
 
 
-@dataclasses.dataclass
-class _Totals:
-    """Takes rows that count trials, once for each of their trials, and knows what they count."""
-
-    rows: list[tuple[int, float]] = dataclasses.field(default_factory=list)
-    places: list[Place] = dataclasses.field(default_factory=list)
-    cells: list[Any] = dataclasses.field(default_factory=list)
-
-    def take(self, block: Block, found: Converted, measure: Measure) -> Block:
-        """Return the block with a row per trial."""
-        if (times := found.times) is None:
-            return block
+def _refuse_totals(counted: Sequence[tuple[Block, Converted]], measure: Measure) -> None:
+    """Refuse a row that is the total of others, and what may be a count or a share."""
+    rows, places, cells = [np.empty((0, 2))], list[Place](), list[Any]()
+    for block, found in counted:
+        times = np.asarray(found.times)
         ends, sums = np.cumsum(times), np.append(0, np.cumsum(found.costs))
-        self.rows += zip(times.tolist(), (sums[ends] - sums[ends - times]).tolist(), strict=True)
-        self.cells += list(block.columns[measure.columns[0]])
-        self.places += [block.place(None, row) for row in range(len(block))]
-        return block.take(np.repeat(np.arange(len(block)), times).tolist())
-
-    def refuse(self, measure: Measure, declared: Declared) -> None:
-        """Refuse a row that is the total of others, and what may be a count or a share."""
-        if self.rows and not declared.as_is:
-            if measure.trials is not None and measure.cost_range is None:
-                refuse_shares(self.cells, np.array(self.rows), self.places)
-            refuse_total(np.array(self.rows), self.places, alike=measure.count is not None)
-
-
-def _joined_ranges(numbers: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return all numbers; a range, which needs no memory, where none is missing."""
-    numbers = list(filter(len, numbers))
-    whole = range(numbers[0][0], numbers[-1][-1] + 1) if numbers else range(0)
-    return whole if len(whole) == sum(map(len, numbers)) else list(chain.from_iterable(numbers))
+        rows.append(np.stack([times, sums[ends] - sums[ends - times]], axis=1))
+        places += [block.place(None, row) for row in range(len(block))]
+        cells += list(block.columns[measure.columns[0]])
+    if measure.trials is not None and measure.cost_range is None:
+        refuse_shares(cells, np.concatenate(rows), places)
+    refuse_total(np.concatenate(rows), places, alike=measure.count is not None)
 
 
 def _kept(table: Table, declared: Declared) -> Iterator[Block]:
     """Yield the rows to read; refuse too many, and a second value of a column that is asked about."""
-    design, located, questions, rows = declared.design, table.located, table.questions, 0
+    design, (_, located, questions), rows = declared.design, table.layout, 0
     known: dict[str, dict[str, str]] = {column: {} for column in questions}
     apart = [located[column] for column in (design.policy, design.by) if column is not None]
     where = {located[column]: value for column, value in design.where.items()}
     above: dict[str, Any] = {located[column]: None for column in design.fill_down}
-    if above:
-        table.blocks = (block.filled_down(above) for block in table.blocks)
-    for block in _meant(table, where) if where else table.blocks:
-        rows += len(block.numbers)
+    blocks = (block.filled_down(above) for block in table.blocks) if above else table.blocks
+    for block in _meant(blocks, where, table.source) if where else blocks:
+        rows += len(block)
         if rows > _MOST_ROWS:
             raise too_large(table.source, f"more than {_MOST_ROWS:,} rows")
         for column, question in questions.items():
@@ -360,46 +329,41 @@ def _kept(table: Table, declared: Declared) -> Iterator[Block]:
         yield block
 
 
-def _meant(table: Table, where: Mapping[str, str]) -> Iterator[Block]:
+def _meant(blocks: Iterable[Block], where: Mapping[str, str], source: str) -> Iterator[Block]:
     """Yield the rows with these values; refuse values that no row has, and show those that some have."""
     found, seen = False, dict[str, None]()
-    for block in table.blocks:
-        kept = block.where(where)
-        if len(kept):
+    for block in blocks:
+        if len(kept := block.where(where)):
             found = True
             yield kept
         elif not found and len(seen) < _SHOWN:
             seen |= dict.fromkeys(f"{column}={each}" for column in where for each in block.labelled(column))
     if not found:
         remedy = f"give a value that the column has: {', '.join(list(seen)[:_SHOWN])}"
-        place = Place(table.source)
-        raise InvalidSetting("matches no row", where=place, name="where", value=dict(where), remedy=remedy)
+        at, wanted = Place(source), dict(where)
+        raise InvalidSetting("matches no row", where=at, name="where", value=wanted, remedy=remedy)
 
 
-def _misspelled(table: Table, others: Counter[str], *, judged: bool, all_failed: bool) -> list[str]:
+def _say_others(table: Table, others: Counter[str], *, judged: bool, all_failed: bool) -> None:
     """Refuse words for success that a column does not have; only warn where costs are judged."""
-    words = ", ".join(table.measure.success_values)
+    words, column = ", ".join(table.layout.measure.success_values), table.layout.measure.columns[0]
     listed = ", ".join(f"{word!r} ({n})" for word, n in list(others.items())[:5])
     table.notes.append(f"words that became failures: {listed}")
-    if not all_failed or not words:
-        return []
-    problem = f"are words that column {table.measure.columns[0]!r} has none of"
-    if not judged:
+    problem = f"are words that column {column!r} has none of"
+    if words and all_failed and not judged:
         remedy = ("correct ", Argument("success_values"), " or, if every trial failed, write no there")
         raise InvalidSetting(problem, name="success_values", value=words, remedy=remedy)
-    return [f"success_values = {words} {problem}, so every trial counts as a failure"]
+    if words and all_failed:
+        table.warnings.insert(0, f"success_values = {words} {problem}, so every trial counts as a failure")
 
 
 def _reduction(design: Design, table: Table) -> Reduction:
     """Return the rule that makes steps one value, the customary one if none is asked for."""
-    rule = design.reduce or USUAL_REDUCTION.get(table.measure.kind)
+    rule = design.reduce or USUAL_REDUCTION.get(table.layout.measure.kind)
     if rule is None:
-        where, problem = (
-            Place(table.source, column=table.measure.column),
-            "has a cost for every step of an episode",
-        )
+        where = Place(table.source, column=table.layout.measure.column)
         remedy = ("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum")
-        raise InvalidSetting(problem, where=where, remedy=remedy)
+        raise InvalidSetting("has a cost for every step of an episode", where=where, remedy=remedy)
     return rule
 
 
@@ -412,23 +376,22 @@ def _join_keys(keys: dict[str, Any], declared: Declared) -> None:
         keys["cluster"] = list(map("/".join, zip(keys["strata"], keys["cluster"], strict=True)))
 
 
-def _steps(keys: dict[str, Any], place: Callable[[str, int], Place], *, apart: bool) -> Steps:
-    """Return the rows of each episode, whose keys must be alike, and keep one of each key."""
-    own = [keys["by"]] if apart and "by" in keys else []
-    steps: Steps = rows_of(list(zip(keys.pop("episode"), *own, strict=True)))
-    for role, names in keys.items():
-        for (episode, *_), rows in steps.items():
-            first = names[rows[0]]
-            for row in rows.tolist():
-                if names[row] != first:
-                    problem = f"but steps of episode {episode} above have {first!r}: several would become one"
-                    remedy = ("keep them apart with ", Argument("by"), ", or name a column that no two share")
-                    raise InvalidSetting(problem, where=place(role, row), value=names[row], remedy=remedy)
-        keys[role] = [names[rows[0]] for rows in steps.values()]
-    return steps
+def _shared(
+    names: list[str], steps: Mapping[Any, NDArray[np.int64]], where: Place, places: Sequence[int]
+) -> list[str]:
+    """Return the key of each episode, which all of its steps must have."""
+    for (episode, *_), rows in steps.items():
+        first = names[rows[0]]
+        for row in rows.tolist():
+            if names[row] != first:
+                problem = f"but steps of episode {episode} above have {first!r}: several would become one"
+                remedy = ("keep them apart with ", Argument("by"), ", or name a column that no two share")
+                at = dataclasses.replace(where, number=places[row])
+                raise InvalidSetting(problem, where=at, value=names[row], remedy=remedy)
+    return [names[rows[0]] for rows in steps.values()]
 
 
-def _joined(values: NDArray[np.float64], steps: Steps, table: Table, design: Design) -> NDArray[np.float64]:
+def _joined(values: Array, steps: Mapping[Any, NDArray[np.int64]], table: Table, design: Design) -> Array:
     """Return the costs of episodes whose steps have these values; they may interleave."""
     places, joined = np.empty(values.size, dtype=np.int64), np.full(len(steps), -np.inf)
     for place, rows in enumerate(steps.values()):
@@ -440,9 +403,9 @@ def _joined(values: NDArray[np.float64], steps: Steps, table: Table, design: Des
         joined[places] = values
     else:
         np.maximum.at(joined, places, values)
+    measure = dataclasses.replace(table.layout.measure, success_values=())
     try:
-        return convert(dataclasses.replace(table.measure, success_values=()), joined).costs
+        return convert(measure, joined).costs
     except InvalidCost as error:
         name = list(steps)[error.cells.start][0]
-        where = Place(f"{table.source}: episode {name}", column=table.measure.columns[0])
-        raise error.at(where) from None
+        raise error.at(Place(f"{table.source}: episode {name}", column=measure.columns[0])) from None

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, repeat
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
 from boundwatch._support.validation import shortest
-from boundwatch.episodes.cells import Cells as Cells
-from boundwatch.episodes.cells import Converted, Notation, convert
+from boundwatch.episodes.cells import Cells, Converted, Notation, convert
 from boundwatch.episodes.counts import expand
-from boundwatch.episodes.declared import NUMBERING, SCENES, Declared, Question, Said
+from boundwatch.episodes.declared import NUMBERING, SCENES, Declared, Layout, Question, Said
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.episodes.words import normal, number, outcome
 from boundwatch.errors import Argument, InvalidCost, Place
@@ -38,7 +37,6 @@ ABOVE = "rows above the header"
 _LONGEST_NAME = 1000
 _NUMBERED = re.compile(r"#?\s*\d+(?![.,]?\d)").match  # 17, #17, 17b, 17 (redo), 2026-05-01, but not 0.5
 _ID = re.compile(r"#\s*\d+\S*").fullmatch
-_KNOWN = 2  # rows that must be numbered before one without a number is noticed
 
 Row = tuple[int, Sequence[Any]]
 """A row's number in its file, and its cells."""
@@ -68,7 +66,7 @@ class Block:
     unit: str  # what a row is called in its file: line, row, episode, frame or message
     numbers: Sequence[int]  # where each row is
     columns: Mapping[str, Cells]  # those that were asked for, by their name in the file
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)  # those that number rows, for notes
+    labels: tuple[str, ...] = ()  # those of them that number rows, for notes
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -107,11 +105,7 @@ class Block:
         lengths = list(map(len, found))
         for wrong in {length for length in lengths if not 0 < length <= _LONGEST_NAME}:
             problem = "is longer than any name" if wrong else "has no name"
-            above = (
-                () if wrong else ("; if empty means the one above it, pass ", Argument("fill_down", column))
-            )
-            remedy = ("give every row a short text or a whole number there", *above)
-            raise InvalidCost(problem, where=self.place(column, lengths.index(wrong)), remedy=remedy)
+            raise self._needs_name(column, lengths.index(wrong), problem)
         return found
 
     def where(self, conditions: Mapping[str, str]) -> Block:
@@ -120,36 +114,33 @@ class Block:
         for column, value in conditions.items():
             wanted, found = normal(value), self.labelled(column)
             if wanted and "" in found:
-                problem = "is empty, and rows are chosen by it"
-                remedy = ("write it in every row or, if merged, pass ", Argument("fill_down", column))
-                raise InvalidCost(problem, where=self.place(column, found.index("")), remedy=remedy)
+                raise self._needs_name(column, found.index(""), "is empty, and rows are chosen by it")
             same = {name: normal(name) == wanted for name in set(found)}
             kept &= np.fromiter(map(same.__getitem__, found), bool, len(found))
-        if kept.all():
-            return self
-        return self.take(np.flatnonzero(kept).tolist())
+        return self if kept.all() else self.take(np.flatnonzero(kept).tolist())
+
+    def _needs_name(self, column: str, row: int, problem: str) -> InvalidCost:
+        remedy = (
+            "give every row a short text or a whole number there; if empty means the one above it, pass ",
+            Argument("fill_down", column),
+        )
+        return InvalidCost(problem, where=self.place(column, row), remedy=remedy)
 
     def take(self, rows: Sequence[int]) -> Block:
         """Return some of the rows, or some of them several times."""
-
-        def some(cells: Cells) -> Cells:
-            return cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
-
-        columns = {name: some(cells) for name, cells in self.columns.items()}
-        labels = {name: list(some(cells)) for name, cells in self.labels.items()}
-        return Block(self.source, self.unit, list(some(self.numbers)), columns, labels)
+        columns: dict[str, Cells] = {}
+        for name, cells in self.columns.items():
+            columns[name] = cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
+        return replace(self, numbers=[self.numbers[row] for row in rows], columns=columns)
 
     def filled_down(self, above: dict[str, Any]) -> Block:
         """Return the rows with the cell above in every empty one of some columns; `above` has the last."""
         columns = dict(self.columns)
-        for column, last in above.items():
+        for column in above:
             cells = list(self.columns[column])
             for row, cell in enumerate(cells):
-                if not label(cell) and not label(last):
-                    problem, remedy = "is empty, and so is all above it", "write it in the first row"
-                    raise InvalidCost(problem, where=self.place(column, row), remedy=remedy)
-                cells[row] = last = cell if label(cell) else last
-            columns[column], above[column] = cells, last
+                above[column] = cells[row] = cell if label(cell) else above[column]
+            columns[column] = cells
         return replace(self, columns=columns)
 
 
@@ -159,10 +150,8 @@ class Table:
 
     source: str  # what people call it: a path, or standard input
     file_format: Format
-    measure: Measure
-    located: dict[str, str]  # the names in the file of the columns of the design, by those declared
-    questions: dict[str, Question]  # what is asked about other columns
-    blocks: Iterator[Block]
+    layout: Layout
+    blocks: Iterable[Block]
     episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
     strata: str | None = None  # the column of the tasks, where the format runs a fixed set of them
     notes: list[str] = field(default_factory=list)
@@ -178,36 +167,38 @@ def by_columns(
     parts: Callable[[list[str]], Iterable[Mapping[str, Cells]]],
     *,
     says: Mapping[str, Kind] | None = None,
+    one_of: str | None = None,
     unit: str = "row",
 ) -> Table:
     """Return the table of a source that is read by columns: `parts` gives the cells of those asked for.
 
-    `says` has the columns in which a log keeps its outcomes: the first of them that it has is read.
+    `says` has the columns in which a log keeps its outcomes: the first of them that it has is read. `one_of`
+    is a column of which one value must be chosen if there are several.
     """
     own: list[Said] = [(kind, column) for column, kind in (says or {}).items() if column in names]
-    measure, located, questions = declared.find(names, own[0] if own else None)
-    wanted = [*measure.columns, *located.values(), *questions]
+    layout = declared.layout(names, own[0] if own else None)
+    if one_of is not None and one_of not in layout.located.values() and not declared.as_is:
+        layout.questions.setdefault(one_of, Question("and one is meant", ("where",), "all are meant"))
+    wanted = list(dict.fromkeys([*layout.wanted, *layout.questions]))
+    seeds = [name for name in names if normal(name) in SCENES and name not in wanted and unit == "episode"]
+    labels = () if declared.as_is else tuple(seeds)
 
     def blocks() -> Iterator[Block]:
         number = 0 if unit == "frame" else 1
-        for cells in parts(list(dict.fromkeys(wanted))):
+        for cells in parts(wanted):
             rows = len(cells[wanted[0]])
-            yield Block(source, unit, range(number, number + rows), cells)
+            yield Block(source, unit, range(number, number + rows), cells, labels)
             number += rows
 
-    return Table(source, file_format, measure, located, questions, blocks())
+    return Table(source, file_format, layout, blocks())
 
 
 def of_log(
-    source: str,
-    file_format: Format,
-    columns: Mapping[str, Cells],
-    declared: Declared,
-    says: Mapping[str, Kind],
+    source: str, file_format: Format, columns: Mapping[str, Cells], declared: Declared, **others: Any
 ) -> Table:
-    """Return the table of a log that is read at once."""
+    """Return the table of a log that is read at once; `others` are arguments of `by_columns`."""
     names = tuple(columns)
-    return by_columns(source, file_format, names, declared, lambda _: [columns], says=says, unit="episode")
+    return by_columns(source, file_format, names, declared, lambda _: [columns], unit="episode", **others)
 
 
 def in_parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -239,6 +230,7 @@ class Rows:
     file mean the same.
     """
 
+    layout: Layout
     says: Said | None = None
     """What the format measures by itself."""
 
@@ -247,8 +239,8 @@ class Rows:
         self.names: tuple[str, ...] = ()  # none as long as there is no header
         self.named = True  # whether there is one: columns may just be numbered
         self.counted = 0  # rows so far
-        self.numbering: dict[str, Any] | None = None
-        """The columns that have numbered all rows so far; with the first row and its cell if that is not."""
+        self.numbering: dict[str, tuple[str, int, str]] | None = None
+        """The columns that may number rows: whether the first two do (11, 01), and the first row and cell."""
         self.skipped: dict[str, int] = {}  # what was skipped, and how often
         self.widest: Sequence[str] = ()  # the widest row above the header
         self.notation = Notation()
@@ -263,20 +255,17 @@ class Rows:
         """Say which columns there are."""
         self.names, self.named = tuple(names), named
         listed = () if self.names == ("1",) and not named else self.names  # a list has no names
-        self.measure, self.located, self.questions = self.declared.find(listed, self.says)
-        # What every row must have.
-        self.wanted = list(dict.fromkeys([*self.measure.columns, *self.located.values()]))
+        self.layout = self.declared.layout(listed, self.says)
+        self.wanted = self.layout.wanted
+        others = [name for name in self.names if name not in self.wanted and self.names.count(name) == 1]
+        if self.numbering is None:  # fields of an object have no first one
+            first = self.names[:1] if named or self.names[:1] == ("1",) else ()
+            known = [name for name in others if name in first or normal(name) in NUMBERING]
+            self.numbering = dict.fromkeys(known, ("", 0, ""))
+        looked_at = () if self.declared.as_is else SCENES
+        self.scenes = [name for name in others if normal(name) in looked_at]
         self._places = {name: self.names.index(name) for name in self.wanted}
         self._header = list(map(str.strip, self.names))
-        if self.numbering is None:
-            self.numbering = {}
-            for place, name in enumerate(self.names):
-                # What is declared has a meaning of its own; fields of an object have no first one.
-                first = place == 0 and (named or name == "1")
-                if (first or normal(name) in NUMBERING) and name not in self.wanted:
-                    self.numbering |= {name: None} if self.names.count(name) == 1 else {}
-        looked_at = [] if self.declared.as_is else [name for name in self.names if normal(name) in SCENES]
-        self.scenes = [name for name in looked_at if name not in self.wanted and self.names.count(name) == 1]
 
     def find(self, readings: Sequence[Sequence[Any]]) -> int | None:
         """Look for the columns in a row, in every way that it may be read; return which way has them.
@@ -298,7 +287,8 @@ class Rows:
             return texts.index(names)
         remark = texts[0][0].startswith("#") and not _ID(texts[0][0])
         if not remark and ABOVE not in self.skipped and (bare or declared.is_numbered):
-            self._open_unnamed(texts, widest)
+            self._refuse_half(texts, widest)
+            self.open([str(place + 1) for place in range(len(widest))], named=False)
             return texts.index(widest)
         self._skip("remarks" if remark else ABOVE)
         self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
@@ -306,15 +296,14 @@ class Rows:
             self.refuse()
         return None
 
-    def _open_unnamed(self, texts: Sequence[Sequence[str]], widest: Sequence[str]) -> None:
+    def _refuse_half(self, texts: Sequence[Sequence[str]], widest: Sequence[str]) -> None:
+        """Refuse 0,5 in the first row of a table without names: a number, or two."""
         numbers = [number(cells[0]) for cells in texts if len(cells) == 1]
         two = len(widest) == 2 and any(each is not None and each.mark == "," for each in numbers)
         if two and not set(self.declared.columns) - {"1"}:
-            where, value = Place(self.source, self.unit, 1), ",".join(widest)
             problem = "could be a number with a decimal comma, or two columns"
             remedy = "write decimals with a point, or put a name above every column"
-            raise InvalidCost(problem, where=where, value=value, remedy=remedy)
-        self.open([str(place + 1) for place in range(len(widest))], named=False)
+            raise InvalidCost(problem, where=self.place(1), value=",".join(widest), remedy=remedy)
 
     def refuse(self) -> NoReturn:
         """Refuse a table none of whose first rows has the declared columns, or that has no rows."""
@@ -330,8 +319,7 @@ class Rows:
             yield from filter(None, blocks)
             table.notes += self.notes
 
-        table = Table(self.source, file_format, self.measure, self.located, self.questions, to_the_end())
-        table.notation = self.notation
+        table = Table(self.source, file_format, self.layout, to_the_end(), notation=self.notation)
         return table
 
     def take(self, rows: Sequence[Row]) -> Block | None:
@@ -343,20 +331,16 @@ class Rows:
         if not kept:
             return None
         numbers, rows = zip(*kept, strict=True)
-        labels: dict[str, Sequence[str]] = {}
-        for name in list(self.numbering or ()):
-            cells = list(map(_text, rows, repeat(self.names.index(name))))
-            if self._is_numbering(name, numbers, cells):
-                labels[name] = cells
-        for name in self.scenes:
-            labels[name] = list(map(_text, rows, repeat(self.names.index(name))))
         columns: dict[str, Cells] = {}
-        for name in self.wanted:
-            columns[name] = list(map(itemgetter(self.names.index(name)), rows))
-        for name in self.questions:  # a short row may lack it
-            columns[name] = list(map(_text, rows, repeat(self.names.index(name))))
+        for name, at in self._places.items():
+            columns[name] = list(map(itemgetter(at), rows))
+        texts = (*self.layout.questions, *(self.numbering or ()), *self.scenes)
+        for name, at in zip(texts, map(self.names.index, texts), strict=True):
+            columns[name] = [_text(cells, at) for cells in rows]  # a short row may lack it
+        for name in list(self.numbering or ()):
+            self._check_numbering(name, numbers, columns[name])
         self.counted += len(kept)
-        return Block(self.source, self.unit, numbers, columns, labels)
+        return Block(self.source, self.unit, numbers, columns, (*(self.numbering or ()), *self.scenes))
 
     def place(self, number: int, column: str | None = None) -> Place:
         """Return where something is."""
@@ -388,7 +372,7 @@ class Rows:
     def _skip(self, what: str, number: int = 0, cell: str = "") -> None:
         """Count what is skipped; refuse a header that may be a trial, for only failures would be left."""
         if len(self.names) == 1 and cell:
-            words = map(normal, self.measure.success_values)
+            words = map(normal, self.layout.measure.success_values)
             if normal(cell) in words or outcome(cell) is not None:
                 problem, remedy = "could be the column's name or a trial", "put another name above the column"
                 raise InvalidCost(problem, where=self.place(number), value=cell, remedy=remedy)
@@ -402,27 +386,24 @@ class Rows:
         complete = all(_text(cells, place) for place in self._places.values())
         return len(self.names) == 1 or (not _ID(first) and (len(filled) == 1 or not complete))
 
-    def _is_numbering(self, name: str, numbers: Sequence[int], cells: Sequence[str]) -> bool:
-        """Return whether a column still numbers all rows; refuse the only one that it does not."""
-        numbering = self.numbering or {}
-        for above, (place, cell) in enumerate(zip(numbers, cells, strict=True), start=self.counted):
-            first = numbering[name]
-            if _NUMBERED(cell):
-                if first is None or above != _KNOWN:
-                    continue
-                (place, cell), others = first, "below"
-            elif above == 0:
-                numbering[name] = place, cell
-                continue
-            elif above < _KNOWN or first is not None:
+    def _check_numbering(self, name: str, numbers: Sequence[int], cells: Cells) -> None:
+        """Refuse the only row that a column does not number; forget a column that does not number rows."""
+        numbering, counted = self.numbering or {}, self.counted
+        for place, cell in zip(numbers, cells, strict=True):
+            known, first, odd = numbering[name]
+            seen = known + str(int(_NUMBERED(cell) is not None))
+            if seen in ("0", "1", "01", "11"):
+                numbering[name] = (seen, first, odd) if known else (seen, place, cell)
+            elif seen in ("110", "011"):
+                others = f"{counted} rows {'above' if seen == '110' else 'below'} it"
+                first, odd = (place, cell) if seen == "110" else (first, odd)
+                remedy = "if it is a total, a mean, a unit or a remark, delete it; a trial? number it"
+                where = self.place(first, name)
+                raise InvalidCost(f"is not numbered like the {others}", where=where, value=odd, remedy=remedy)
+            elif seen != "111":
                 del numbering[name]
-                return False
-            else:
-                others = "above"
-            problem = f"is not numbered like the {above} rows {others} it"
-            remedy = "if it is a total, a mean, a unit or a remark, delete it; if it is a trial, number it"
-            raise InvalidCost(problem, where=self.place(place, name), value=cell, remedy=remedy)
-        return True
+                return
+            counted += 1
 
 
 def _text(cells: Sequence[Any], index: int) -> str:

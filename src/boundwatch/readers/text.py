@@ -42,8 +42,7 @@ class TextRows(Rows):
         self.pending: list[tuple[int, str]] = []  # lines of a cell in quotes that is not closed yet
         self.windows = False
         if state is not None:
-            for name, value in copy.deepcopy(dict(state)).items():  # whoever keeps it may go back to it again
-                setattr(self, name, value)
+            vars(self).update(copy.deepcopy(dict(state)))  # whoever keeps it may go back to it again
             self.notation = Notation(**state["notation"])
             if self.names:
                 self.open(self.names, named=self.named)
@@ -52,11 +51,6 @@ class TextRows(Rows):
     def state(self) -> dict[str, Any]:
         """What must be known to go on after these lines, as plain JSON values."""
         return {name: getattr(self, name) for name in _KEPT} | {"notation": dataclasses.asdict(self.notation)}
-
-    @property
-    def rows(self) -> TextRows | None:
-        """The rows, once their columns are known."""
-        return self if self.names else None
 
     @property
     def notes(self) -> list[str]:
@@ -83,7 +77,7 @@ class TextRows(Rows):
         if self.names and self.file_format != "jsonl" and not self.pending:
             block = arrow.read(data, self, self.delimiter, self.lines + 1)
         if block is not None:
-            self.lines += len(block.numbers)
+            self.lines += len(block)
             yield block
             return
         lines = data.removesuffix(b"\n").split(b"\n")
@@ -132,7 +126,7 @@ class TextRows(Rows):
             self.file_format = "jsonl"
             json_rows.open_lines(number, text, self)
             return list(json_rows.rows([(number, text)], self))
-        if number == 1 and text.startswith("#{") and sb3.is_monitor(text):
+        if number == 1 and sb3.is_monitor(text):
             self.file_format, self.says = "sb3-monitor", ("reward", "r")
             return []
         if "\r" in text and '"' not in text:
@@ -152,7 +146,7 @@ class TextRows(Rows):
         if len(self.pending) > 1 and '"' not in text and len(self.pending) <= _MOST_LINES:
             return None
         whole = "\n".join(line for _, line in self.pending)
-        readings = [split(whole, delimiter) for delimiter in delimiters]
+        readings = [_split(whole, delimiter) for delimiter in delimiters]
         closed = [cells for cells in readings if cells is not None]
         if len(closed) < len(readings):
             if len(self.pending) > _MOST_LINES or len(whole) > _MOST_TEXT:
@@ -165,7 +159,7 @@ class TextRows(Rows):
         number, text = self.pending[0]
         problem = "opens a quote that is not closed"
         remedy = 'close it, or write "" for a quote within a cell'
-        return InvalidCost(problem, where=Place(self.source, "line", number), value=text, remedy=remedy)
+        return InvalidCost(problem, where=self.place(number), value=text, remedy=remedy)
 
     def _decoded(self, lines: Iterable[Line]) -> Iterator[tuple[int, str]]:
         for number, raw in lines:
@@ -178,7 +172,7 @@ class TextRows(Rows):
                 text = self._foreign(number, raw)
             if "\0" in text:
                 problem, remedy = "holds a NUL byte, so it is not text", "save it as CSV UTF-8"
-                raise InvalidCost(problem, where=Place(self.source, "line", number), remedy=remedy)
+                raise InvalidCost(problem, where=self.place(number), remedy=remedy)
             yield number, (text.removeprefix("\ufeff") if number == 1 else text).removesuffix("\r")
 
     def _foreign(self, number: int, raw: bytes) -> str:
@@ -192,7 +186,7 @@ class TextRows(Rows):
             text = ""
         if not text or (not self.names and sum(letter > "\x7f" for letter in text) > len(text) // 3):
             problem, remedy = "is neither UTF-8 nor Windows-1252", f"if it is GBK or Shift-JIS, {_SAVE}"
-            raise InvalidCost(problem, where=Place(self.source, "line", number), remedy=remedy)
+            raise InvalidCost(problem, where=self.place(number), remedy=remedy)
         self.windows = True
         return text
 
@@ -203,7 +197,7 @@ def long_line(source: str, number: int) -> InvalidCost:
     return InvalidCost(problem, where=Place(source, "line", number), remedy=remedy)
 
 
-def split(text: str, delimiter: str) -> list[str] | None:
+def _split(text: str, delimiter: str) -> list[str] | None:
     """Return the cells of a row, without spaces around them; None if a quote is not closed."""
     if '"' not in text:
         return list(map(str.strip, text.split(delimiter) if delimiter else [text]))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.words import normal
-from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+from boundwatch.episodes.measure import Kind
+from boundwatch.errors import InvalidCost, Place
 from boundwatch.readers.json_rows import document
 from boundwatch.readers.table import Table, of_log
 
@@ -54,12 +54,8 @@ def _table(rows: list[tuple[Any, ...]], source: str, declared: Declared, *, part
     columns: dict[str, list[Any]] = {name: [metrics.get(name) for metrics, *_ in rows] for name in names}
     for place, name in enumerate(("task", "episode_id", "benchmark"), start=2):
         columns[name] = [row[place] for row in rows]
-    benchmarks = list(dict.fromkeys(columns["benchmark"]))
-    if len(benchmarks) > 1 and "benchmark" not in map(normal, declared.design.columns):
-        problem = f"has several benchmarks ({', '.join(benchmarks)})"
-        remedy = ("choose one with ", Argument("where", {"benchmark": benchmarks[0]}))
-        raise InvalidSetting(problem, where=Place(source), remedy=remedy)
-    table = of_log(source, "vla-eval", columns, declared, {"success": "success"})
+    says: dict[str, Kind] = {"success": "success"}
+    table = of_log(source, "vla-eval", columns, declared, says=says, one_of="benchmark")
     table.strata = "task"
     if broken := sum(row[1] is not None for row in rows):
         errors = "episodes broke off with an error; vla-eval counts them as failures"

@@ -92,7 +92,7 @@ class TrialReader:
     @property
     def measures(self) -> dict[str, Measure]:
         """How the costs of each metric are read, once that is known."""
-        return {metric: rows.measure for metric, rows in self._rows.items() if rows.names}
+        return {metric: rows.layout.measure for metric, rows in self._rows.items() if rows.names}
 
     @property
     def says_yes_or_no(self) -> bool:
@@ -172,10 +172,12 @@ class TrialReader:
         for rows in self._rows.values():
             block, where = rows.take_lines(lines), rows.declared.design.where
             if block is not None and where:  # before anything else is read from them, as in a whole file
-                block = block.where({rows.located[name]: value for name, value in where.items()})
+                block = block.where({rows.layout.located[name]: value for name, value in where.items()})
             first = first or block
             if block:
-                costs.append(block.costs(rows.measure, rows.notation, binary=self.binary).costs.tolist())
+                costs.append(
+                    block.costs(rows.layout.measure, rows.notation, binary=self.binary).costs.tolist()
+                )
         if not first:
             return []
         if {len(first)} != set(map(len, costs)) or len(costs) < len(self._rows):
@@ -187,11 +189,11 @@ class TrialReader:
     def _placed(self, block: Block, costs: list[tuple[float, ...]]) -> list[Trial]:
         """Return trials with what the design says of them; refuse a second value of what was not declared."""
         rows, nothing = self._first, [""] * len(block)
-        design, at = rows.declared.design, rows.located
+        design, at = rows.declared.design, rows.layout.located
         tasks = nothing if design.by is None else block.names(at[design.by])
         strata = nothing if design.strata is None else block.names(at[design.strata])
         ids = nothing if design.id is None else block.columns[at[design.id]]
-        for column, question in rows.questions.items():
+        for column, question in rows.layout.questions.items():
             values = zip(zip(tasks, strict=True), block.labelled(column), strict=True)
             where = self._at(block.numbers[0], column)  # after a refusal, lines are read one by one
             one_value(question, values, self._asked.setdefault(column, {}), where, rows.declared.answers)
