@@ -60,7 +60,6 @@ READ = {  # beside what sheets.py has
     "quotes with commas and newlines": ('cost,note\n0.5,"a, ""b""\nc"\n1,"d"\n', {}, [2, 4], [0.5, 1]),
     "a quote within a cell": ('note,cost\n5" nail,0.5\n', {}, [2], [0.5]),
     "a repeated header": ("trial,cost\n1,0.5\ntrial,cost\n2,1\n", {}, [2, 4], [0.5, 1]),
-    "remarks": ("# lab\ncost,note\n0.5,x\n# lunch,\n1,y\n", {}, [3, 5], [0.5, 1]),
     "rows that end early": ("cost,note\n0.5\n1,x\n", {}, [2, 3], [0.5, 1]),
     "empty cells at the end": ("cost,note\n0.5,x,,\n1,y\n", {}, [2, 3], [0.5, 1]),
     "blank rows": ("cost,note\n0.5,x\n,\n\n1,y\n", {}, [2, 5], [0.5, 1]),
@@ -87,6 +86,7 @@ NUMBERED = "trial,cost\n1,0.5\n2,1\n3,0\n"
 REFUSED = {
     "one number or two": ("0,5\n1,0\n", {"cost": "1"}, 1, None, "0,5"),
     "units in a row that looks like a trial": ("trial,cost\n-,1\n1,0.2\n2,0.4\n", {}, 2, "trial", "-"),
+    "a remark": ("# lab\ncost,note\n0.5,x\n# lunch\n1,y\n", {}, 4, "cost", "# lunch"),
     "a total": (NUMBERED + "Total,0.5\n", {}, 5, "trial", "Total"),
     "a total without a name": (NUMBERED + ",0.5\n", {}, 5, "trial", ""),
     "a subtotal in a column run": ("x,run,cost\na,1,0\na,2,0\na,3,0\na,mean,0\n", {}, 5, "run", "mean"),
@@ -158,7 +158,7 @@ def test_nothing_is_refused():
         read(b"\n\n", of())
 
 
-@pytest.mark.parametrize(("text", "notes"), [("# a\nx,y\ncost\n1\ncost\n", 3), ("cost\n1\n", 0)])
+@pytest.mark.parametrize(("text", "notes"), [("# a\nx,y\ncost\n1\ncost\n", 2), ("cost\n1\n", 0)])
 def test_what_was_skipped_is_noted(text, notes):
     rows = TextRows(Declared(), "lab.csv")
     rows.take_lines(lines(text.encode()))

@@ -129,12 +129,13 @@ def own_costs(
     if not first.size or costs_digest(first) != certificate.provenance.costs_sha256:
         return None
     rest, constant = costs.size - first.size, bool(first.min() == first.max())
-    which = f"the first {first.size} of {costs.size}" if rest else "these"
+    which = f"the first {first.size}" if rest else "these"
     # Counts have one order, whatever that of their trials was.
     if not (by_chance(first, among) or measure.counted):
-        return Doubt("own", f"{which} {OWN}, which cannot judge them", first.size, constant)
+        of = f" of {costs.size}" if rest else ""
+        return Doubt("own", f"{which}{of} {OWN}, which cannot judge them", first.size, constant)
     remedy = "give only those after them" if rest else "it cannot judge them"
-    problem = f"{which} match the certificate's costs one by one, possibly by chance"
+    problem = f"{which} costs match the certificate's one by one, possibly by chance"
     return Doubt("chance", f"{problem}; if they are the same episodes, {remedy}", first.size, constant)
 
 

@@ -19,7 +19,7 @@ _NUMBERED = r"^\s*#?\s*\p{Nd}+($|[^\p{Nd}.,]|[.,]($|[^\p{Nd}]))"  # as table.py 
 def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
     """Return the block of whole lines; None if pyarrow is not there or might read them differently.
 
-    Whatever is unusual (quotes, remarks, blank lines, headers that are repeated, rows of another width, other
+    Whatever is unusual (quotes, blank lines, headers that are repeated, rows of another width, other
     encodings than UTF-8, decimal commas) is left to the careful reader, which also says what is wrong.
     """
     if len(data) < SMALLEST or not _is_simple(data, rows):
@@ -81,9 +81,7 @@ def _measured(column: Any, rows: Rows) -> Cells | None:
 
     if rows.layout.measure.kind == "success" or rows.notation.kind == "word":
         texts = _texts(column)
-        known = set(texts)
-        unusual = known & {"", rows.wanted[0].strip()} or any(text.startswith("#") for text in known)
-        return None if unusual else texts
+        return None if {"", rows.wanted[0].strip()} & set(texts) else texts
     numbers, has_point = column, False
     if column.type == pyarrow.string():
         has_point = compute.any(compute.match_substring(column, ".")).as_py()

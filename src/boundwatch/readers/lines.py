@@ -160,6 +160,7 @@ class GrowingFile:
         self._file: IO[bytes]
         self._lines: LineSplitter
         self._edges = (b"", b"")
+        self._rest, self._told = b"", 0
 
     def __iter__(self) -> Iterator[Batch]:
         try:
@@ -192,8 +193,17 @@ class GrowingFile:
                 yield from self._lines.finish()
                 return
             else:
-                yield Batch(start=self._lines.at)
+                yield Batch(start=self._lines.at, note=self._resting())
                 time.sleep(POLL)
+
+    def _resting(self) -> str:
+        """Say once that a line has no newline, when it stays so."""
+        rest, number = self._lines.rest, self._lines.at.lines + 1
+        stays, self._rest = bool(rest) and rest == self._rest, rest
+        if not stays or number == self._told:
+            return ""
+        self._told = number
+        return f"line {number} has no newline yet; it is counted once it has one"
 
     def _refuse(self, problem: str, remedy: str = _ANEW) -> NoReturn:
         raise InvalidSetting(problem, where=Place(str(self.path)), remedy=remedy)

@@ -36,7 +36,6 @@ ABOVE = "rows above the header"
 """What is skipped before there are names."""
 _LONGEST_NAME = 1000
 _NUMBERED = re.compile(r"#?\s*\d+(?![.,]?\d)").match  # 17, #17, 17b, 17 (redo), 2026-05-01, but not 0.5
-_ID = re.compile(r"#\s*\d+\S*").fullmatch
 
 Row = tuple[int, Sequence[Any]]
 """A row's number in its file, and its cells."""
@@ -285,12 +284,11 @@ class Rows:
             names = max(fitting, key=len) if fitting else widest
             self.open(names)
             return texts.index(names)
-        remark = texts[0][0].startswith("#") and not _ID(texts[0][0])
-        if not remark and ABOVE not in self.skipped and (bare or declared.is_numbered):
+        if ABOVE not in self.skipped and (bare or declared.is_numbered):
             self._refuse_half(texts, widest)
             self.open([str(place + 1) for place in range(len(widest))], named=False)
             return texts.index(widest)
-        self._skip("remarks" if remark else ABOVE)
+        self._skip(ABOVE)
         self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
         if self.skipped.get(ABOVE) == MOST_ABOVE:
             self.refuse()
@@ -348,16 +346,12 @@ class Rows:
 
     def _is_row(self, number: int, cells: Sequence[Any]) -> bool:
         width, count = len(self.names), len(cells)
-        if count == width and cells[0] and cells[0] != self._header[0] and str(cells[0])[0] != "#":
+        if count == width and cells[0] and cells[0] != self._header[0]:
             return True  # the usual case
-        filled = [cell for cell in cells if cell is not None and cell != ""]
-        if not filled:
+        if all(cell is None or cell == "" for cell in cells):
             return False
         if self.named and list(cells[:width]) == self._header:
             self._skip("rows that repeat the header", number, str(cells[0]))
-            return False
-        if self._is_remark(cells, filled):
-            self._skip("remarks")
             return False
         if count > width and any(cell is not None and cell != "" for cell in cells[width:]):
             problem = f"has {count} cells, the header has {width}"
@@ -377,14 +371,6 @@ class Rows:
                 problem, remedy = "could be the column's name or a trial", "put another name above the column"
                 raise InvalidCost(problem, where=self.place(number), value=cell, remedy=remedy)
         self.skipped[what] = self.skipped.get(what, 0) + 1
-
-    def _is_remark(self, cells: Sequence[Any], filled: Sequence[Any]) -> bool:
-        """Return whether a row begins with # and lacks what is read; ids may be called #1, #2."""
-        first = filled[0]
-        if not isinstance(first, str) or not first.startswith("#"):
-            return False
-        complete = all(_text(cells, place) for place in self._places.values())
-        return len(self.names) == 1 or (not _ID(first) and (len(filled) == 1 or not complete))
 
     def _check_numbering(self, name: str, numbers: Sequence[int], cells: Cells) -> None:
         """Refuse the only row that a column does not number; forget a column that does not number rows."""
