@@ -267,7 +267,7 @@ def _saved() -> dict[str, Any]:
     return {
         "90 % power, pairs": {f"{a}, {b}": plan.trials[0.9] for (a, b), plan in plans.items()},
         "90 % power, matched at correlation 0": {
-            f"{a}, {b}": plan.pairing[0].trials[0.9] for (a, b), plan in plans.items()
+            f"{a}, {b}": bw.plan_comparison(cost_a=a, cost_b=b, paired=True).trials[0.9] for a, b in plans
         },
         "0.1 and 0.3, 1,000 old trials: mean new trials": float(np.mean(uneven)),
         "0.1 and 0.1, margin 0.1: pairs for 90 %": int(np.sort(margin)[int(0.9 * len(margin))]),

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+from reproduction.judging import fewest_failures
 
 import boundwatch as bw
 from benchmarks.worlds import ALPHA
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution
-from boundwatch.planning.curves import fewest_failures
 
 HORIZON = 2000
 BOUNDS = (0.05, 0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.95)

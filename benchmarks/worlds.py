@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from boundwatch.bounds import binary_kl
-from boundwatch.planning.curves import information_rate
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]
@@ -28,6 +28,17 @@ class World:
             return float(np.log(1 / ALPHA) / binary_kl(self.rate, bound))
         sample = self.draw(np.random.default_rng(12345), 400_000)
         return float(np.log(1 / ALPHA)) / information_rate(sample, bound)
+
+
+def information_rate(costs: Array, bound: float) -> float:
+    """Return KL_inf, the best growth rate of a bet against the bound when costs come from this sample."""
+    scaled = costs / bound
+
+    def loss(bet: float) -> float:
+        return -float(np.log1p(bet * (scaled - 1)).mean())
+
+    best = minimize_scalar(loss, bounds=(0.0, 1 - 1e-12), method="bounded", options={"xatol": 1e-9})
+    return -float(best.fun)
 
 
 def bernoulli(rate: float) -> World:

@@ -31,6 +31,13 @@ INDICATORS = {"hypothesis-test": "1 - p", "confidence-interval": "ΔC"}
 """The paper's two, by detector."""
 
 
+def fewest_failures(tail: TailName, level: float, n: int, bound: float) -> int:
+    """Return the fewest failures among n with a p-value within the level; n + 1 if none has."""
+    limits = Certificate.from_bounds(lower=0.0, upper=bound, delta=level, binary=True)
+    found = HypothesisTest(limits, tail=tail, alpha_adverse=level).fewest_adverse(n)
+    return n + 1 if found is None else found
+
+
 @dataclass(frozen=True)
 class Shift:
     """The difference of expected costs, new minus certified, estimated from many environments."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
-from boundwatch.planning.curves import fewest_failures
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import Certified, Limits, certificate_of
@@ -21,6 +20,7 @@ from reproduction.judging import (
     Tallied,
     both_tails,
     contested,
+    fewest_failures,
     indicated,
     rising,
     split,

@@ -10,13 +10,22 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from boundwatch.planning.curves import fewest_failures
 from reproduction import style
 from reproduction.artifacts import Artifact, Cache
 from reproduction.certification import Certified, Limits, certificate_of
 from reproduction.figure import Caption, Claim, Table, percent
 from reproduction.grasping import QUICK_RECIPE, GraspingPolicy, Grasps
-from reproduction.judging import SIGNIFICANT, Shift, Tallied, both_tails, corrected, split, tally, where
+from reproduction.judging import (
+    SIGNIFICANT,
+    Shift,
+    Tallied,
+    both_tails,
+    corrected,
+    fewest_failures,
+    split,
+    tally,
+    where,
+)
 from reproduction.rereading import PAPERS, READERS, Looking, curves, first_alarms, levels_at, looking
 
 NAME = "mugs-and-bowls"

@@ -9,10 +9,10 @@ import numpy as np
 
 from boundwatch import Certificate, SequentialTest, Verdict
 from boundwatch.bounds.bets import Bets
+from boundwatch.detectors.base import TailName
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution, exact_threshold
-from boundwatch.planning.curves import fewest_failures
 from reproduction.artifacts import Array
-from reproduction.judging import confidence_interval, hypothesis_test
+from reproduction.judging import confidence_interval, fewest_failures, hypothesis_test
 
 READERS = {
     "hoeffding": "Hoeffding test, read after every trial",
@@ -22,7 +22,7 @@ READERS = {
 }
 PAPERS = ("hoeffding", "interval")
 """The paper's detectors."""
-TAILS = {"hoeffding": "hoeffding", "interval": "hoeffding", "exact": "exact"}
+TAILS: dict[str, TailName] = {"hoeffding": "hoeffding", "interval": "hoeffding", "exact": "exact"}
 
 
 def levels_at(alpha: float, delta: float) -> dict[str, float]:

@@ -119,7 +119,6 @@ def of_calls(tmp_path):
         bw.HypothesisTest(CERTIFICATE).decide(NEW).shift_size,
         bw.plan(BINARY, cost=0.6).powers[0],
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30).recommended,
-        bw.plan_comparison(cost_a=0.1, cost_b=0.6).pairing[0],
         Promise(detector="hypothesis-test", verdict=bw.Verdict.ADVERSE, world="0 or 1", **promised),
         msp,
         baselines.MaxLogit(logits),

@@ -30,12 +30,11 @@ def test_the_power_is_that_of_the_test(paired):
 
 
 def test_pairing_saves_more_the_more_scenes_are_hard_for_both():
-    plan = bw.plan_comparison(cost_a=0.3, cost_b=0.1)
-    means = [row.mean_pairs for row in plan.pairing]
-    assert [row.correlation for row in plan.pairing] == [0.0, 0.2, 0.4]  # more is impossible for these rates
+    plans = [bw.plan_comparison(cost_a=0.3, cost_b=0.1, paired=True, correlation=c) for c in (0.0, 0.2, 0.4)]
+    means = [plan.mean_pairs for plan in plans]
     assert means == sorted(means, reverse=True)
     assert means[-1] <= 39
-    assert plan.to_dict()["trials"][0.9] == plan.trials[0.9]
+    assert plans[0].to_dict()["trials"][0.9] == plans[0].trials[0.9]
 
 
 def test_a_difference_too_small_for_the_table_is_still_planned():

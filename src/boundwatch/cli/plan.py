@@ -38,16 +38,7 @@ _OPTIONS = {
     "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n", "seed"},
 }
 """The options of each question: whether policies differ, or whether a shift will be noticed."""
-_JOINT_NOTES = (
-    "joint: what check and watch do with this certificate; their levels include its delta. The other tails "
-    "compare with its limits (--tail).",
-    "information limit: the average number of trials needed by a bettor who knew both failure rates.",
-)
-_LIMIT_NOTES = (
-    "mixture: the sequential test, which may be read after every trial and bets on shifts of many sizes.",
-    "information limit: the trials that one who knew the new costs' distribution would need on average, "
-    "against the certified limit.",
-)
+_JOINT_NOTE = "joint: new trials are judged together with this certificate's; the levels include its delta."
 
 
 @command(
@@ -86,11 +77,10 @@ def plan(
     force: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Say how many trials each detector needs to notice a shift.
+    """Say how many trials check and watch need to notice a shift.
 
-    Also how long the sequential test takes on average, the information limit, and the smallest shift that
-    a given number of trials can show. Without a certificate: how many trials to run in the lab and at the
-    new site. Ask before you book the hardware.
+    Also the smallest shift that a given number of trials can show. Without a certificate: how many trials to
+    run in the lab and at the new site. Ask before you book the hardware.
 
     Options
     -------
@@ -168,13 +158,10 @@ def _print_comparison(answer: ComparisonPlan) -> None:
     print(f"Failure rates {answer.cost_a:g} and {answer.cost_b:g}, {kind}{until}\n")
     _print_row("trials of each policy", 38, ["mean", "50 %", "80 %", "90 %"], 8)
     most = answer.most_pairs
-    rows = [("as asked", answer.mean_pairs, answer.trials)]
-    rows += [(f"matched, correlation {p.correlation:g}", p.mean_pairs, p.trials) for p in answer.pairing]
-    for label, mean, trials in rows:
-        _print_row(label, 38, [f"{mean:.1f}", *(_number(each, most) for each in trials.values())], 8)
+    cells = [f"{answer.mean_pairs:.1f}", *(_number(each, most) for each in answer.trials.values())]
+    _print_row("until the right verdict", 38, cells, 8)
     notes = [
-        f"Until the right verdict, at level {answer.alpha:g} per side, read after every trial. Exact for "
-        "costs of 0 and 1.",
+        f"At level {answer.alpha:g} per side, read after every trial. Exact for costs of 0 and 1.",
         "Matched: trial i of both shares its seed or scene; scenes that are hard for both correlate them.",
     ]
     if answer.trials[0.9] is None:
@@ -276,22 +263,19 @@ def _print_plan(answer: Plan) -> None:
     exactness = "exact, for costs of 0 and 1"
     if not answer.exact:
         exactness = f"simulated, each power ± {2 * answer.standard_error:.2f}"
-    usual, watch, most = answer.powers[0], answer.powers[-1], answer.most_trials
-    look, read = (_number(each.trials[0.9], most) for each in (usual, watch))
+    (check, watch), most = answer.powers, answer.most_trials
+    look, read = (_number(each.trials[0.9], most) for each in (check, watch))
     print(
         f"Run {look} trials and look once (check), or at most {read} and look after each (watch): at an "
         f"expected cost of {answer.cost:.4g}, the verdict is then {answer.verdict.name} with a probability "
         f"of 90 % ({exactness}).\n"
     )
     _print_row("trials for a power of", 34, ["50 %", "80 %", "90 %", "95 %"], 7)
-    for power in answer.powers:
+    for name, power in {"check": check, "watch": watch}.items():
         cells = [_number(value, most) for value in power.trials.values()]
-        _print_row(f"{power.detector}, {power.tail}", 34, cells, 7, f"   level {power.level:.3g}")
+        _print_row(f"{name} ({power.tail})", 34, cells, 7, f"   level {power.level:.3g}")
     mean = f"{watch.mean_trials:.1f}" if watch.mean_trials else f"more than {watch.mean_trials_at_least:.0f}"
-    print(
-        f"\n  sequential test: alarm after {mean} trials on average, median "
-        f"{_number(watch.median_trials, most)}; information limit {answer.information_limit:.1f}"
-    )
+    print(f"\n  watch: alarm after {mean} trials on average, median {_number(watch.median_trials, most)}")
     limit = "upper" if answer.verdict is Verdict.ADVERSE else "lower"
     beyond = "from the certified trials' mean" if answer.joint else f"beyond the certified {limit} limit"
     print(f"\n  smallest shift noticed with 90 % power, {beyond} (costs of 0 and 1)")
@@ -299,9 +283,7 @@ def _print_plan(answer: Plan) -> None:
     for row in answer.smallest_shifts:
         shifts = ("-" if shift is None else f"{shift:.3f}" for shift in row["shift"].values())
         _print_row(f"{row['n']:>8}", 8, shifts, 11)
-    notes = list(_JOINT_NOTES if answer.joint else _LIMIT_NOTES)
-    if answer.caveat is not None:
-        notes.append("A held-out certificate of few costs is judged jointly, which usually needs fewer.")
+    notes = [_JOINT_NOTE] if answer.joint else []
     notes.append("'-': no shift is noticed with 90 % power in so few trials.")
     out.print_section("Note", notes, bullet="- ")
     if answer.caveat is not None:

@@ -5,13 +5,12 @@ from boundwatch.planning.before_certificate import Booking, TrialPlan, plan_tria
 from boundwatch.planning.power import Power
 from boundwatch.planning.precision import WidthPlan, plan_width
 from boundwatch.planning.tasks import TasksPlan, plan_tasks
-from boundwatch.planning.two_policies import ComparisonPlan, PairedPlan, plan_comparison
+from boundwatch.planning.two_policies import ComparisonPlan, plan_comparison
 
 __all__ = [
     "SIZES",
     "Booking",
     "ComparisonPlan",
-    "PairedPlan",
     "Plan",
     "Power",
     "TasksPlan",

@@ -113,13 +113,10 @@ class TrialPlan:
         if asked is not None:
             text = f"With {asked.lab} trials in the lab and {asked.site} at the new site, {answers} with a "
             text += f"probability of {100 * asked.power:.0f} % {world} "
-        if best is None and self.lab_trials is not None:
-            return text + (
-                f"{self.lab_trials} trials in the lab are too few: however many follow at the new site, the "
-                "power stays below 80 %. Run more in the lab."
-            )
         if best is None:
-            return text + f"The rates are too close: more than {MOST_TRIALS:,} trials would be needed."
+            few = f"{self.lab_trials} trials in the lab are too few: the power stays below 80 %."
+            close = f"The rates are too close: more than {MOST_TRIALS:,} trials would be needed."
+            return text + (close if self.lab_trials is None else few)
         about = "" if best.exact else "about "
         total = "" if self.lab_trials is not None else f", {best.lab + best.site:,} in all, about the fewest"
         text += f"Run {about}{best.lab:,} trials in the lab and {best.site:,} at the new site{total}: "

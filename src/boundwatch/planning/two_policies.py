@@ -22,20 +22,7 @@ from boundwatch.errors import InvalidSetting
 from boundwatch.planning.power import Array, check_rate, first_reaching, mean_wait
 
 POWERS = (0.5, 0.8, 0.9)
-CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.8)
 MOST_PAIRS = 5000
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairedPlan:
-    """What pairing would take at one correlation of the two costs of a pair, as in `ComparisonPlan`."""
-
-    correlation: float
-    mean_pairs: float
-    trials: dict[float, int | None]
-
-    def __str__(self) -> str:
-        return f"{self.mean_pairs:.1f} matched pairs on average at a correlation of {self.correlation:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +40,6 @@ class ComparisonPlan:
         `most_pairs`, which is how far was computed, or never happens.
     power
         The probability of the right verdict within n pairs, for n = 0, 1, ….
-    pairing
-        What matched pairs would take, for every correlation that the two rates allow.
     """
 
     cost_a: float
@@ -67,7 +52,6 @@ class ComparisonPlan:
     trials: dict[float, int | None]
     power: tuple[float, ...]
     most_pairs: int
-    pairing: tuple[PairedPlan, ...]
 
     def __repr__(self) -> str:
         names = ("cost_a", "cost_b", "alpha", "paired", "correlation", "horizon", "mean_pairs", "trials")
@@ -151,7 +135,6 @@ def plan_comparison(
         trials=_trials(power),
         power=tuple(power.tolist()),
         most_pairs=power.size - 1,
-        pairing=_pairing(level, low, high),
     )
 
 
@@ -247,17 +230,6 @@ def _differing(low: float, high: float, correlation: float) -> tuple[float, floa
     if not max(0.0, low + high - 1) <= both <= low:
         return None
     return low - both, high - both
-
-
-def _pairing(alpha: float, low: float, high: float) -> tuple[PairedPlan, ...]:
-    region, plans = find_region(alpha, paired=True), []
-    for correlation in CORRELATIONS:
-        outcomes = _differing(low, high, correlation)
-        if outcomes is not None and isinstance(region, SignRegion):
-            power = sign_power(region, *outcomes)
-            mean, trials = mean_wait(power), _trials(power)
-            plans.append(PairedPlan(correlation=correlation, mean_pairs=mean, trials=trials))
-    return tuple(plans)
 
 
 def _trials(power: Array) -> dict[float, int | None]:

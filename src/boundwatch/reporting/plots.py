@@ -327,23 +327,15 @@ def plot_trials(plan: TrialPlan) -> Figure:
 
 def plot_plan(plan: Plan) -> Figure:
     """Draw the power of the hypothesis test, and of the sequential test, against trials."""
-    fixed = [power for power in plan.powers if power.detector == "hypothesis-test"]
-    # The tail that a check takes by itself is the one to plan with; the others are in the table.
-    usual = "joint" if plan.joint else "exact" if plan.exact else "betting"
-    best = next((power for power in fixed if power.tail == usual), fixed[-1])
-    watch = plan.powers[-1]
-    figure, axes = _plot_powers((0.5, 0.8, 0.9, 0.95), max(best.n[-1], watch.n[-1]), "trials")
+    check, watch = plan.powers
+    figure, axes = _plot_powers((0.5, 0.8, 0.9, 0.95), max(check.n[-1], watch.n[-1]), "trials")
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    drawn = {"check: n trials, one look": best, "watch: alarm within n trials": watch}
+    drawn = {"check: n trials, one look": check, "watch: alarm within n trials": watch}
     for label, power in drawn.items():
-        style = _TAIL_STYLES["mixture" if power is watch else usual]
+        style = _TAIL_STYLES["mixture" if power is watch else power.tail]
         axes.plot(power.n, power.power, label=f"{label} (level {power.level:.3g})", **style)
-    # It limits the mean of a sequential test's trials, not the trials at which a curve reaches some power.
-    known = "certified rate known exactly" if plan.joint else "certified limit taken as true"
-    limit = f"information limit on the mean trials of watch\n({known}): {plan.information_limit:.1f}"
-    axes.axvline(plan.information_limit, color=_INK, linewidth=1, linestyle=(0, (2, 3)), label=limit)
     source = "costs of 0 and 1, exact" if plan.exact else f"simulated, ± {2 * plan.standard_error:.2f}"
     title = f"Expected cost {plan.cost:.3g} instead of the certified one ({source})"
     axes.legend(frameon=False, loc="lower right", fontsize=9)
