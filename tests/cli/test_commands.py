@@ -456,7 +456,6 @@ USAGE = {
     "certify costs.csv -o x --delta 0.1 --delta-upper 0.1": "give either --delta, or --delta-upper and",
     "plan --cost high": "boundwatch plan: Invalid value for '--cost': ",
     "report certificate.json same.csv": "--output",
-    "selftest certificate.json --reward return": "--reward goes with --costs",
     "watch certificate.json - --follow": "--follow is for files",
     "watch certificate.json same.csv --interval --detector change-detector": "--interval works only with",
     "report certificate.json costs.csv -o x --success a --cost b": "--success a and --cost b go together",

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import boundwatch as bw
@@ -18,9 +17,8 @@ def limits(tmp_path):
 
 
 def test_promises_beside_what_was_simulated(run, folder, limits):
-    done = run("selftest", folder / "certificate.json", "--costs", folder / "costs.csv", "--runs", "1")
+    done = run("selftest", folder / "certificate.json", "--runs", "1")
     assert done.code == 0
-    assert "its own costs" in done.out
     assert "0 broken" in done.out
     as_json = json.loads(run("selftest", limits, "--runs", "10", "--json").out)
     assert as_json["kept"]
@@ -38,22 +36,3 @@ def test_a_broken_promise_fails_loudly(run, limits, monkeypatch):
     assert done.code == 1
     assert "BROKEN" in done.out
     assert "broken promises: " in done.err
-
-
-def test_costs_are_read_as_everywhere_else(run, folder, limits, monkeypatch):
-    read = []
-
-    def listening(certificate, *, costs, **settings):
-        read.append((certificate, costs))
-        return simulate_promises(bw.Certificate.load(limits), **settings)
-
-    monkeypatch.setattr(library, "simulate_promises", listening)
-    steps = "".join(
-        f"{i},{cost}\n{i},0\n" for i, cost in enumerate((folder / "costs.csv").read_text().split()[1:])
-    )
-    (folder / "steps.csv").write_text("trial,cost\n" + steps)
-    options = ["--episode", "trial", "--reduce", "max", "--runs", "1"]
-    assert run("selftest", folder / "certificate.json", "--costs", folder / "steps.csv", *options).code == 0
-    [(certificate, costs)] = read
-    assert certificate == bw.Certificate.load(folder / "certificate.json")
-    assert np.array_equal(costs, bw.read_costs(folder / "costs.csv", cost="cost").costs)

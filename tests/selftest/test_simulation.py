@@ -11,8 +11,9 @@ from boundwatch.bounds import joint_region
 from boundwatch.comparison import once
 from boundwatch.detectors import family, fixed_sample, mixture
 from boundwatch.errors import InvalidLevel, InvalidSetting
+from boundwatch.prediction.scenes import SceneWatch
 from boundwatch.selftest import claims as promised
-from boundwatch.selftest import counting, several, simulate_promises, simulation
+from boundwatch.selftest import counting, designs, simulate_promises, simulation
 from boundwatch.selftest import worlds as scenes
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
@@ -25,10 +26,9 @@ CAMPAIGN = bw.Campaign(binary=True).update_many([0, 0, 0, 1] * 5).certificate()
 LEVELS = {bw.Verdict.ADVERSE: 0.04, bw.Verdict.BENIGN: 0.04}
 
 
-def claims(certificate, name, *, detectors=None):
+def claims(certificate, name):
     """The claims about one kind of detector, in words that begin so."""
-    tried = simulation._claims(certificate, None, detectors, LEVELS)
-    found = [claim for claim in tried if claim.detector.startswith(name)]
+    found = [each for each in simulation.all_claims(certificate, LEVELS) if each.detector.startswith(name)]
     assert found
     return found
 
@@ -46,23 +46,11 @@ def test_our_promises_are_kept_and_not_vacuous():
     assert spent > 0.5
 
 
-def test_its_own_costs_are_simulated_too():
-    costs = np.random.default_rng(1).beta(2, 6, 60)
-    certificate = bw.Certificate.from_held_out(costs)
-    found = [
-        claim for claim in simulation._claims(certificate, costs, [], LEVELS) if "own costs" in claim.world
-    ]
-    assert len(found) == 9
-    assert all(kept(found, 2))
-    with pytest.raises(InvalidSetting, match="not the certificate's own"):
-        simulate_promises(certificate, costs=costs[:-1], runs=10)
-
-
 def test_worlds_between_the_points():
-    worlds = {world.describe() for world in promised.worlds(BOUNDED, BOUNDED, None)}
+    worlds = {claim.world for claim in claims(BOUNDED, "hypothesis-test, kl, n = 5")}
     assert {"0.2 or 1, mean 0.6", "0 or 0.735, mean 0.7", "0.58 or 1, mean 0.6"} <= worlds
     low = bw.Certificate.from_bounds(lower=0.05, upper=0.1, delta=0.01)
-    assert "0 or 0.105, mean 0.1" in {world.describe() for world in promised.worlds(low, low, None)}
+    assert "0 or 0.105, mean 0.1" in {claim.world for claim in claims(low, "fleet, read")}
 
 
 CLAIMED = (
@@ -75,27 +63,29 @@ CLAIMED = (
     "sequential-test, read 200 times",
     "sequential-test, margin 0.1, read 200 times",
     "sequential-test, upper shift limit",
-    "discoveries in 5 streams",
-    "discoveries, 5 streams, restarted",
+    "discoveries, in 5 streams",
+    "discoveries, restarted, in 5 streams",
     "change-detector, run length <= 200",
     "certificate, upper limit",
     "hypothesis-test, total, n = 50",
     "hypothesis-test, total, lower shift limit",
     "hypothesis-test, total, margin 0.1, n = 50",
     "confidence-interval, total, n = 10",
-    "fleet, total, 200 times",
-    "fleet, total, margin 0.1, 200 times",
-    "sequential-test, total, 200 times",
+    "fleet, total, read 200 times",
+    "fleet, total, margin 0.1, read 200 times",
+    "sequential-test, total, read 200 times",
     "sequential-test, total, any of 20 streams",
-    "sequential-test, total, margin 0.1, 200 times",
+    "sequential-test, total, margin 0.1, read 200 times",
     "sequential-test, total, lower shift limit",
-    "discoveries, total, 5 streams",
+    "discoveries, total, in 5 streams",
     "compare, 20 tasks in turn, independent",
     "compare, 20 tasks in turn, matched",
     "compare, matched, horizon 40",
     "compare, once, exact",
     "rank, any pair",
     "predicted-test, 20 trials",
+    "scene-watch",
+    "hypothesis-test, total, mean over 4 tasks and each",
     "family-test, total, any of 2 tasks",
 )
 ONLY_BINARY = {"hypothesis-test, exact, n = 100", "confidence-interval, exact, lower shift limit"}
@@ -105,7 +95,7 @@ ONLY_BINARY = {"hypothesis-test, exact, n = 100", "confidence-interval, exact, l
     "lab", [LAB, FAULTLESS_LAB, BOUNDED_LAB, CAMPAIGN], ids=["binary", "faultless", "bounded", "campaign"]
 )
 def test_a_rate_of_one_and_a_half_times_any_promise_is_noticed(lab):
-    found = list(simulation._claims(lab, None, None, LEVELS))
+    found = list(simulation.all_claims(lab, LEVELS))
     names = {claim.detector.replace("n = 10", "n = 50") for claim in found}
     if lab is CAMPAIGN:
         assert "campaign, looked at 10 times" in names
@@ -191,15 +181,15 @@ class Fickle(bw.SequentialTest):
         ("confidence-interval, total", rash(bw.ConfidenceInterval)),
         ("sequential-test, total, lower shift limit", Fickle),
         ("sequential-test, total, upper shift limit", Fickle),
-        ("sequential-test, total, 200", carefree(bw.SequentialTest)),
+        ("sequential-test, total, read 200", carefree(bw.SequentialTest)),
         ("sequential-test, total, margin", carefree(bw.SequentialTest)),
-        ("fleet, total, 200", carefree(bw.Fleet)),
+        ("fleet, total, read 200", carefree(bw.Fleet)),
         ("fleet, total, margin", carefree(bw.Fleet)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_totals_that_are_not_kept_are_found_out(lab, name, twin, monkeypatch):
-    found = [claim for claim in claims(lab, name, detectors=[]) if "0.25" in claim.world][:1]
+    found = [claim for claim in claims(lab, name) if "0.25" in claim.world][:1]
     assert all(kept(found, 50))
     name = twin.__base__.__name__
     monkeypatch.setattr(promised if hasattr(promised, name) else counting, name, twin)
@@ -271,10 +261,10 @@ class Listing(bw.Fleet):
         (Careless, promised, LAB, "hypothesis-test, total, n = 50", 1500),
         (Spendthrift, scenes, LAB, "certificate, ", 600),
         (Impatient, promised, CAMPAIGN, "campaign", 3000),
-        (Hurried, promised, BINARY, "compare, 20 tasks in turn, independent", 300),
-        (Hurried, promised, BINARY, "compare, 20 tasks in turn, matched", 300),
-        (Lavish, promised, BINARY, "compare, matched, horizon", 1500),
-        (Listing, counting, BINARY, "discoveries in", 1000),
+        (Hurried, designs, BINARY, "compare, 20 tasks in turn, independent", 300),
+        (Hurried, designs, BINARY, "compare, 20 tasks in turn, matched", 300),
+        (Lavish, designs, BINARY, "compare, matched, horizon", 1500),
+        (Listing, counting, BINARY, "discoveries, in", 1000),
         (Listing, counting, LAB, "discoveries, total", 1000),
         (Fickle, counting, BOUNDED, "sequential-test, read", 100),
         (Fickle, counting, BOUNDED, "sequential-test, margin", 100),
@@ -283,7 +273,7 @@ class Listing(bw.Fleet):
     ],
 )
 def test_a_broken_twin_is_found_out(twin, module, certificate, name, runs, monkeypatch):
-    found = claims(certificate, name, detectors=[])
+    found = claims(certificate, name)
     if twin in (Unshared, Fickle):  # slow: one world is enough
         found = found[:1]
     assert all(kept(found, runs))
@@ -320,15 +310,6 @@ def test_each_verdict_of_the_change_detector_has_its_own_level(monkeypatch):
     assert levels == {bw.Verdict.ADVERSE: pytest.approx(0.02), bw.Verdict.BENIGN: pytest.approx(0.4)}
 
 
-def test_a_detector_that_errs_more_often_is_found_out():
-    careless = bw.Certificate.from_bounds(lower=0.1, upper=0.5, delta=0.01)
-    detector = bw.HypothesisTest(careless, tail="kl")  # at a mean of 0.7 it alarms, and should not
-    promises = simulate_promises(BOUNDED, detectors=[detector], runs=20)
-    broken = [promise for promise in promises if not promise.kept]
-    assert broken
-    assert all(promise.detector.startswith("hypothesis-test") for promise in broken)
-
-
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
@@ -340,7 +321,7 @@ def test_a_detector_that_errs_more_often_is_found_out():
     ],
 )
 def test_who_alarms_too_soon_is_found_out_and_nobody_else(kind, names, monkeypatch):
-    found = [claim for claim in claims(WIDE, "", detectors=[]) if claim.world.startswith("0 or 1,")]
+    found = [claim for claim in claims(WIDE, "") if claim.world.startswith("0 or 1,")]
     assert {claim.verdict for claim in found} == {bw.Verdict.ADVERSE, bw.Verdict.BENIGN}
     monkeypatch.setattr(counting, kind.__name__, hasty(kind))
     broken = {claim.detector for claim, fine in zip(found, kept(found, 30), strict=True) if not fine}
@@ -364,7 +345,7 @@ def test_shares_of_which_everyone_has_all_are_found_out(monkeypatch):
         def look(self, total, _streams=None):
             return np.zeros(total)
 
-    found = claims(WIDE, "discoveries, 5 streams, restarted", detectors=[])
+    found = claims(WIDE, "discoveries, restarted, in 5 streams")
     assert all(kept(found, 100))
     monkeypatch.setattr(counting, "DiscoveryShares", Generous)
     monkeypatch.setattr("boundwatch.detectors.fleet.DiscoveryShares", Generous)
@@ -415,7 +396,7 @@ FAULTS = {
     ),
     "restarts that keep their share": (
         BINARY,
-        "discoveries, 5 streams, restarted",
+        "discoveries, restarted, in 5 streams",
         counting.DiscoveryShares,
         "_take_place",
         lambda *_: None,
@@ -428,8 +409,22 @@ FAULTS = {
         "rate_difference_p_value",
         too_small(once.rate_difference_p_value, 0.75),
     ),
-    "policies that differ at once": (BINARY, "rank", several, "rank", lambda *_, **__: SHOWN),
-    "predictions believed": (BINARY, "predicted-test", several, "PredictedTest", hasty(bw.PredictedTest)),
+    "policies that differ at once": (BINARY, "rank", designs, "rank", lambda *_, **__: SHOWN),
+    "tasks at another level": (
+        BINARY,
+        "hypothesis-test, total, mean over",
+        designs,
+        "HypothesisTest",
+        lambda certificate, **_: bw.HypothesisTest(certificate, alpha_adverse=0.95),
+    ),
+    "scenes at another level": (
+        BINARY,
+        "scene-watch",
+        designs,
+        "SceneWatch",
+        lambda seen, **_: SceneWatch(seen, alpha=0.99),
+    ),
+    "predictions believed": (BINARY, "predicted-test", designs, "PredictedTest", hasty(bw.PredictedTest)),
 }
 SHOWN = SimpleNamespace(pairs=[SimpleNamespace(decided=True)])
 
@@ -437,7 +432,7 @@ SHOWN = SimpleNamespace(pairs=[SimpleNamespace(decided=True)])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_seen_at_the_default_size(fault, monkeypatch):
     certificate, name, module, attribute, broken = FAULTS[fault]
-    found = claims(certificate, name, detectors=[])[:1]
+    found = claims(certificate, name)[:1]
     for cached in (joint_region.alarm_line, joint_region.joint_region):
         cached.cache_clear()
     runs = simulation.RUNS // (3 if "restarts" in fault else 1)  # a third is enough, and takes long

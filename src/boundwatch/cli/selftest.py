@@ -10,22 +10,17 @@ import typer
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1
-from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 
 
-@command(
-    example="boundwatch selftest certificate.json\nboundwatch selftest certificate.json --costs costs.csv"
-)
+@command(example="boundwatch selftest certificate.json")
 def selftest(
     certificate: Path,
     *,
-    costs: str | None = None,
     alpha_adverse: float = 0.05,
     alpha_benign: float = 0.05,
     runs: Annotated[int, AT_LEAST_1] = 6000,
     seed: Annotated[int, AT_LEAST_0] = 0,
-    reading: Reading,
     as_json: bool = False,
 ) -> None:
     """Simulate the error rates and compare them with the promises.
@@ -36,14 +31,13 @@ def selftest(
     the change detector. It uses the worlds where the promise is hardest to keep, and takes the certificate's
     limits as true. For a held-out certificate it also draws the trials again and tests the certificate's own
     limits and the total rates, delta included. Last come comparisons of two policies, on tasks in turn, under
-    drift and once, at the level of ADVERSE; several tasks; rankings; predicted costs; and, with costs of 0
-    and 1, rates that are computed from every outcome. (By default the levels are those of `check`; those of
+    drift and once, at the level of ADVERSE; several tasks; rankings; predictions; and, with costs of 0 and
+    1, rates that are computed from every outcome. (By default the levels are those of `check`; those of
     `watch` are 0.04.) It takes a few minutes; `--runs 600` is ten times as fast and sees less. Exits with 1
     if a promise is broken.
 
     Options
     -------
-    costs COSTS: The certificate's own costs, to simulate from them, too.
     alpha_adverse P: Level of ADVERSE.
     alpha_benign P: Level of BENIGN.
     runs N: Simulated datasets per promise.
@@ -51,14 +45,9 @@ def selftest(
     """
     from boundwatch.selftest.simulation import simulate_promises  # with scipy.stats, which takes a second
 
-    if costs is None:
-        reading.refuse_without_costs()
     loaded = Certificate.load(certificate)
-    own = None
-    if costs is not None:
-        own = reading.read(costs, binary=loaded.binary).costs
     promises = simulate_promises(
-        loaded, costs=own, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign, runs=runs, seed=seed
+        loaded, alpha_adverse=alpha_adverse, alpha_benign=alpha_benign, runs=runs, seed=seed
     )
     broken = [promise for promise in promises if not promise.kept]
     if as_json:

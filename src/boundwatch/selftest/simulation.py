@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 from scipy.stats import binom
 
@@ -18,21 +17,10 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonVerdict
 from boundwatch.detectors import Verdict
 from boundwatch.detectors.base import LOOK_LEVEL
-from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
-from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.errors import InvalidSetting
-from boundwatch.selftest.claims import (
-    claims_given_limits,
-    claims_of_comparisons,
-    claims_over_labs,
-    interval_test,
-    worlds,
-)
-from boundwatch.selftest.clusters import claims_of_clusters
-from boundwatch.selftest.counting import alphas
+from boundwatch.selftest.claims import claims_given_limits, claims_over_labs
+from boundwatch.selftest.designs import claims_of_designs
 from boundwatch.selftest.exact import claims_of_outcomes
-from boundwatch.selftest.rounds import claims_of_rounds
-from boundwatch.selftest.several import claims_of_several
 from boundwatch.selftest.worlds import Claim, Levels
 
 RUNS = 6000
@@ -84,8 +72,6 @@ class Promise:
 def simulate_promises(
     certificate: Certificate,
     *,
-    costs: ArrayLike | None = None,
-    detectors: Sequence[FixedSampleDetector] | None = None,
     alpha_adverse: float = LOOK_LEVEL,
     alpha_benign: float = LOOK_LEVEL,
     runs: int = RUNS,
@@ -100,11 +86,8 @@ def simulate_promises(
 
     Parameters
     ----------
-    certificate, costs
-        The certificate whose detectors are tried, and its own costs, to draw from them, too.
-    detectors
-        Fixed-sample detectors to try. Left out: the hypothesis test with every valid tail and the confidence
-        interval, with the levels below.
+    certificate
+        The certificate whose detectors are tried.
     alpha_adverse, alpha_benign
         Levels of the two sides; comparisons have that of ADVERSE.
     runs, seed
@@ -121,38 +104,18 @@ def simulate_promises(
         raise InvalidSetting(f"runs = {runs!r} is not a whole number of at least 1")
     rng = np.random.default_rng(seed)
     levels = {Verdict.ADVERSE: alpha_adverse, Verdict.BENIGN: alpha_benign}
-    return [_judge(claim, rng, runs) for claim in _claims(certificate, costs, detectors, levels)]
+    return [_judge(claim, rng, runs) for claim in all_claims(certificate, levels)]
 
 
-def _claims(
-    certificate: Certificate,
-    costs: ArrayLike | None,
-    detectors: Sequence[FixedSampleDetector] | None,
-    levels: Levels,
-) -> Iterator[Claim]:
-    limits = _limits_alone(certificate)
-    if detectors is None:
-        detectors = _detectors(limits, levels)
-    yield from claims_given_limits(limits, worlds(limits, certificate, costs), detectors, levels)
+def all_claims(certificate: Certificate, levels: Levels) -> Iterator[Claim]:
+    """Return all promises of the detectors of a certificate, and those that need none."""
+    names = ("lower", "upper", "delta", "delta_upper", "delta_lower", "binary")
+    limits = Certificate.from_bounds(**{name: getattr(certificate, name) for name in names})
+    yield from claims_given_limits(limits, levels)
     if certificate.source == "held-out" and not certificate.strata:
         yield from claims_over_labs(certificate, levels)
-    yield from claims_of_rounds(certificate, levels)
-    yield from claims_of_clusters(certificate, levels)
-    yield from claims_of_comparisons(levels[Verdict.ADVERSE])
-    yield from claims_of_several(levels)
+    yield from claims_of_designs(certificate, levels)
     yield from claims_of_outcomes(limits, certificate, levels)
-
-
-def _limits_alone(certificate: Certificate) -> Certificate:
-    """Return the certificate as somebody would see it who knows its limits and nothing else."""
-    names = ("lower", "upper", "delta", "delta_upper", "delta_lower", "binary")
-    return Certificate.from_bounds(**{name: getattr(certificate, name) for name in names})
-
-
-def _detectors(certificate: Certificate, levels: Levels) -> list[FixedSampleDetector]:
-    tails = [tail for tail in TAILS if tail != "exact" or certificate.binary]
-    tests = [HypothesisTest(certificate, tail=tail, **alphas(levels)) for tail in tails]
-    return [*tests, interval_test(levels, certificate)]
 
 
 def _judge(claim: Claim, rng: np.random.Generator, runs: int) -> Promise:

@@ -61,6 +61,11 @@ class World:
         return self.verdict is Verdict.ADVERSE
 
     @property
+    def delta(self) -> float:
+        """What comes on top of a level: nothing, as the certificate holds here."""
+        return 0.0
+
+    @property
     def shift_limit(self) -> str:
         """Which limit on the shift goes with the verdict."""
         return "lower shift limit" if self.is_adverse else "upper shift limit"
@@ -88,27 +93,17 @@ class World:
 
 
 @dataclass(frozen=True)
-class OwnCosts(World):
-    """The certificate's own costs, drawn again as new ones."""
-
-    costs: Array
-
-    def describe(self, more: float = 0.0) -> str:  # noqa: ARG002
-        """Return the world in words."""
-        return f"its own costs, mean {self.mean:.3g}"
-
-    def draw(self, rng: np.random.Generator, shape: Shape, more: float = 0.0) -> Array:  # noqa: ARG002
-        """Return new costs."""
-        return rng.choice(self.costs, size=shape)
-
-
-@dataclass(frozen=True)
 class Lab(World):
     """A world from which both the trials of a certificate like this one and the new ones come."""
 
     def describe(self, more: float = 0.0) -> str:
         """Return the world in words, with the mean of new costs if that is higher."""
         return f"{super().describe(more)}, lab drawn, too"
+
+    @property
+    def delta(self) -> float:
+        """The certificate's, of the side that the verdict is about."""
+        return self.certificate.delta_upper if self.is_adverse else self.certificate.delta_lower
 
     def certify(self, rng: np.random.Generator, runs: int) -> Iterator[tuple[Certificate, int]]:
         """Yield certificates from trials drawn again, and how many of the runs have each."""
