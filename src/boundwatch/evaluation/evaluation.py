@@ -74,9 +74,9 @@ class Evaluation:
         log = Log(path, new=True)
         with log.writing():
             log.seal(secret)
-            seal = {"protocol": protocol.to_dict(), "fingerprint": protocol.fingerprint}
-            log.append("protocol", seal | {"certificate": content, "others": others})
-            log.append("sealed", {"commitment": Schedule(protocol, secret).commitment})
+            seal: dict[str, Any] = {"protocol": protocol.to_dict(), "fingerprint": protocol.fingerprint}
+            seal |= {"certificate": content, "others": others}
+            log.append("protocol", seal | {"commitment": Schedule(protocol, secret).commitment})
         log.rewind()
         return cls(log)
 
@@ -185,9 +185,8 @@ class Evaluation:
         if note is not None:
             said["note"] = _reason(note, "note")
         with self._writing() as known:
-            if self._is_new(known, number, said):
+            if _is_new(known, number, said):
                 self._write("outcome", {"trial": number, **said})
-                self._write_end()
 
     def undo(self, reason: str, station: str = STATION) -> int:
         """Take back the latest outcome of a station, and return its trial, which is to be recorded again."""
@@ -214,7 +213,6 @@ class Evaluation:
         with self._writing() as known:
             if not known.ended:
                 self._write("stop", {"reason": _required(reason)})
-                self._write_end()
 
     def finding(self) -> Any:
         """Return the answer, or what is known before: that names a side, so it is logged if blind.
@@ -283,32 +281,31 @@ class Evaluation:
             return self._replay
 
     def _write(self, kind: str, content: Mapping[str, Any]) -> None:
-        self._replay.apply(self._log.append(kind, dict(content)))
-
-    def _write_end(self) -> None:
-        if self._replay.ended and not self._replay.closed:
-            self._write("end", self._replay.end)
+        """Add a row, and the one that ends it if it does; inside `_writing`."""
+        known = self._replay
+        known.apply(self._log.append(kind, dict(content)))
+        if known.ended and not known.closed:
+            known.apply(self._log.append("end", known.end))
 
     def _add(self, kind: str, content: Mapping[str, Any]) -> None:
         with self._writing():
             self._write(kind, content)
 
-    def _is_new(self, known: Replay, number: int, said: Mapping[str, Any]) -> bool:
-        """Return whether an outcome is to be kept; refuse one that is not of a trial that is to be run."""
-        block = known.block_of(number) if isinstance(number, int) else None
-        if block is None:
-            problem, remedy = "was not handed out", "record what next() returns"
-            raise InvalidSetting(problem, name="trial", value=number, remedy=remedy)
-        found = block.outcomes[number - block.first]
-        if found is not None:
-            if {name: value for name, value in found.said.items() if name != "trial"} == said:
-                return False
-            problem = "has another outcome already"
-            raise InvalidSetting(problem, name="trial", value=number, remedy="undo that first")
-        if number not in block.due or block.station is None:
-            problem = "is not to be run now" if block.station else "was released to other stations"
-            raise InvalidSetting(problem, name="trial", value=number, remedy="record what next() returns")
-        return True
+
+def _is_new(known: Replay, number: int, said: Mapping[str, Any]) -> bool:
+    """Return whether an outcome is to be kept; refuse one that is not of a trial that is to be run."""
+    block = known.block_of(number) if isinstance(number, int) else None
+    found = None if block is None else block.outcomes[number - block.first]
+    if found is not None and {name: value for name, value in found.said.items() if name != "trial"} == said:
+        return False
+    why = "was not handed out" if block is None else known.why_not(number)
+    if found is not None:
+        problem, remedy = "has another outcome already", "undo that first"
+    else:
+        problem, remedy = why, "record what next() returns"
+    if problem:
+        raise InvalidSetting(problem, name="trial", value=number, remedy=remedy)
+    return True
 
 
 def _required(text: str) -> str:

@@ -133,7 +133,7 @@ class Sheet:
         with self._lock:
             known = self._known(sent.evaluation)
             before, block = known.attempts.get(sent.trial, []), known.block_of(sent.trial)
-            if sent.attempt == len(before) and (not before or (block and sent.trial in block.due)):
+            if sent.attempt == len(before) and (not before or (block and sent.trial == block.due)):
                 self._evaluation.record(**sent.said)
             elif before[sent.attempt : sent.attempt + 1] != [sent.said]:
                 raise _Refused(409, f"trial {sent.trial} has another outcome already; look at the next trial")

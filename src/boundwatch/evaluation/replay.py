@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,9 +87,9 @@ class Block:
         return all(outcome is not None for outcome in self.outcomes)
 
     @property
-    def due(self) -> list[int]:
-        """The number of the trial that is to be run now; nothing if all are."""
-        return [] if self.complete else [self.first + self.outcomes.index(None)]
+    def due(self) -> int | None:
+        """The number of the trial that is to be run now; None if all are."""
+        return None if self.complete else self.first + self.outcomes.index(None)
 
 
 class Replay:
@@ -100,9 +100,9 @@ class Replay:
         self.protocol: Protocol
         self.schedule: Schedule
         self.evidence: Evidence
-        self.seal: dict[str, Any] = {}
+        self.certificate: dict[str, Any] | None = None
         self.sealed = ""
-        """The hash of the rows before the first trial."""
+        """The hash of the row that seals it."""
         self.attempts: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
         """What was ever said of a trial, also what was taken back or repeated."""
         self.blocks: list[Block] = []
@@ -115,50 +115,36 @@ class Replay:
         self._in: dict[int, list[str]] = {}
         self._complete: dict[int, int] = defaultdict(int)
         self._undoable: dict[str, int] = {}
-        self._running: dict[str, list[Block]] = defaultdict(list)  # of each station, what is not complete
-        self._free: list[Block] = []  # released, for the next station that asks
-        self._times: list[str] = []
-        self._trials = 0
-        self._kinds: dict[str, Callable[[Row], None]] = {
-            "protocol": self._on_protocol,
-            "sealed": self._on_sealed,
-            "open": self._on_open,
-            "take": self._on_take,
-            "outcome": self._on_outcome,
-            "undo": self._on_undo,
-            "note": lambda row: self._name(row, f"note: {row.content['text']}"),
-            "look": lambda row: self._name(row, f"results by policy were looked at ({row.content['what']})"),
-            "release": self._on_release,
-            "stop": self._on_stop,
-            "end": self._on_end,
-        }
+        self._open: list[Block] = []  # not complete; without a station, for the next one that asks
+        self._time, self._trials = "", 0
 
     def apply(self, row: Row) -> None:
         """Take in the next row, or refuse one that does not follow."""
-        if (row.number == 1) != (row.kind == "protocol") or row.kind not in self._kinds:
+        act = getattr(self, f"_on_{row.kind}", None)
+        if (row.number == 1) != (row.kind == "protocol") or act is None:
             raise self._wrong(row, "is not what comes there")
-        if self._times and row.time < self._times[-1]:
-            self._name(row, f"the clock was set back, from {self._times[-1]} to {row.time}")
-        self._times.append(row.time)
+        if row.time < self._time:
+            self._name(row, f"the clock was set back, from {self._time} to {row.time}")
+        self._time = row.time
         try:
-            self._kinds[row.kind](row)
+            act(row, **row.content)
         except (KeyError, TypeError, IndexError, AttributeError):
             raise self._wrong(row, f"is not a valid {row.kind} row") from None
 
     def next_block(self, station: str) -> tuple[str, dict[str, Any]] | None:
         """Return the row that gives a station its next block; None if there is none for it."""
-        if self._free:
-            return "take", {"block": self.blocks.index(self._free[0]), "station": station}
+        if (free := next((block for block in self._open if block.station is None), None)) is not None:
+            return "take", {"block": self.blocks.index(free), "station": station}
         if len(self.blocks) == len(self.schedule):
             return None
-        content = self._expected(self.schedule.place(len(self.blocks)))
-        return "open", content | {"station": station}
+        return "open", self._expected() | {"station": station}
 
     def current(self, station: str) -> Trial | None:
         """Return the trial that a station is to run now, if it has one."""
-        if self.ended or not (running := self._running[station]):
+        block = next((block for block in self._open if block.station == station), None)
+        if self.ended or block is None or block.due is None:
             return None
-        return self.trial(running[0], running[0].due[0])
+        return self.trial(block, block.due)
 
     def trial(self, block: Block, number: int) -> Trial:
         """Return a trial of a block."""
@@ -180,6 +166,14 @@ class Replay:
                 return block
         return None
 
+    def why_not(self, number: int) -> str:
+        """Return why a trial is not to be recorded; nothing if it is."""
+        if (block := self.block_of(number)) is None:
+            return "was not handed out"
+        if number != block.due:
+            return "is not to be run now"
+        return "" if block.station else "was released to other stations"
+
     def undoable(self, station: str) -> int | None:
         """Return the trial whose outcome a station may still take back."""
         return None if self.ended else self._undoable.get(station)
@@ -192,125 +186,120 @@ class Replay:
                 if outcome is not None:
                     yield self.trial(block, block.first + slot), block.policies[slot], outcome
 
-    def cost_of(self, said: Mapping[str, Any]) -> float | None:
+    def _cost_of(self, said: Mapping[str, Any]) -> float | None:
         """Return what an outcome counts as; None if its trial is to be repeated."""
         for kind in LEFT:
             if kind in said:
                 return 1.0 if getattr(self.protocol, kind) == "failure" else None
         return self.protocol.cost(**{kind: said[kind] for kind in MEASURED if kind in said})
 
-    def _on_protocol(self, row: Row) -> None:
-        self.seal = row.content
-        self.protocol = Protocol.from_dict(row.content["protocol"])
-        if row.content["fingerprint"] != self.protocol.fingerprint:
+    def _on_protocol(
+        self,
+        row: Row,
+        protocol: dict[str, Any],
+        fingerprint: str,
+        certificate: dict[str, Any] | None,
+        others: list[str],
+        commitment: str,
+    ) -> None:
+        self.protocol = Protocol.from_dict(protocol)
+        if fingerprint != self.protocol.fingerprint:
             raise self._wrong(row, "has a protocol that its fingerprint does not fit")
-        self.schedule = Schedule(self.protocol, self._secret)
-        self.evidence = evidence_of(self.protocol, row.content["certificate"])
-        if others := row.content["others"]:
+        self.schedule, self.sealed = Schedule(self.protocol, self._secret), row.hash
+        if commitment != self.schedule.commitment:
+            raise self._wrong(row, "has a commitment that the key of letters and order does not fit")
+        self.certificate, self.evidence = certificate, evidence_of(self.protocol, certificate)
+        if others:
             self._name(row, f"these policies were evaluated before, in {', '.join(others)}")
 
-    def _on_sealed(self, row: Row) -> None:
-        if row.content["commitment"] != self.schedule.commitment:
-            raise self._wrong(row, "is a commitment that the key of letters and order does not fit")
-        self.sealed = row.hash
-
-    def _on_open(self, row: Row) -> None:
+    def _expected(self) -> dict[str, Any]:
+        """Return what the row that opens the next place must say."""
         place = self.schedule.place(len(self.blocks))
-        content = row.content
-        expected = self._expected(place)
-        if {name: content[name] for name in expected} != expected or self.ended:
-            raise self._wrong(row, "does not follow from the schedule")
-        policies = self.schedule.order(self._in.setdefault(place.round, self.evidence.policies), place)
-        block = Block(place, content["scene"], content["station"], policies, content["labels"], self._next)
-        block.outcomes = [None] * len(policies)
-        self._trials += len(policies)
-        self.blocks.append(block)
-        self._running[content["station"]].append(block)
-
-    @property
-    def _next(self) -> int:
-        return self._trials + 1
-
-    def _expected(self, place: Place) -> dict[str, Any]:
-        """Return what the row that opens a place must say."""
-        policies = self.schedule.order(self._in.get(place.round, self.evidence.policies), place)
         letters = self.schedule.letters(place.round)
-        labels = [letters[name] for name in policies]
-        return {
-            "place": list(place),
-            "scene": self.schedule.scene(place),
-            "labels": labels,
-            "first": self._next,
-        }
+        labels = [letters[name] for name in self._order(place)]
+        scene = self.schedule.scene(place)
+        return {"place": list(place), "scene": scene, "labels": labels, "first": self._trials + 1}
 
-    def _on_take(self, row: Row) -> None:
-        block = self.blocks[row.content["block"]]
-        if block.station is not None:
+    def _order(self, place: Place) -> list[str]:
+        return self.schedule.order(self._in.get(place.round, self.evidence.policies), place)
+
+    def _on_open(self, row: Row, station: str, **said: Any) -> None:
+        if self.ended or self.current(station) is not None or said != self._expected():
+            raise self._wrong(row, "does not follow from the schedule")
+        place = self.schedule.place(len(self.blocks))
+        self._in.setdefault(place.round, self.evidence.policies)
+        block = Block(place, said["scene"], station, self._order(place), said["labels"], said["first"])
+        block.outcomes = [None] * len(block.policies)
+        self._trials += len(block.policies)
+        self.blocks.append(block)
+        self._open.append(block)
+
+    def _on_take(self, row: Row, block: int, station: str) -> None:
+        if self.blocks[block].station is not None or self.current(station) is not None:
             raise self._wrong(row, "takes a block that was not released")
-        self._free.remove(block)
-        block.station = station = row.content["station"]
-        self._running[station].append(block)
+        self.blocks[block].station = station
 
-    def _on_release(self, row: Row) -> None:
-        station = row.content["station"]
-        for block in self._running.pop(station, []):
-            block.station = None
-            self._free.append(block)
+    def _on_release(self, row: Row, station: str, reason: str) -> None:
+        for block in self._open:
+            if block.station == station:
+                block.station = None
         self._undoable.pop(station, None)
-        self._name(row, f"station {station} was released: {row.content['reason']}")
+        self._name(row, f"station {station} was released: {reason}")
 
-    def _on_outcome(self, row: Row) -> None:
-        said, number = row.content, row.content["trial"]
-        block = self.block_of(number)
-        if block is None or block.station is None or number not in block.due:
-            raise self._wrong(row, f"has an outcome of trial {number}, which was not to be run then")
+    def _on_outcome(self, row: Row, trial: int, **_: Any) -> None:
+        said, block, why = row.content, self.block_of(trial), self.why_not(trial)
+        if why or block is None or block.station is None:
+            raise self._wrong(row, f"has an outcome of trial {trial}, which {why}")
         try:
-            cost = self.cost_of(said)
+            cost = self._cost_of(said)
         except Refusal as error:
             raise self._wrong(row, f"has an outcome that the protocol does not know ({error})") from None
-        self.attempts[number].append(said)
+        self.attempts[trial].append(said)
         for kind in LEFT:
             if kind in said:
                 counts = "counts as a failure" if cost else "was repeated"
-                self._name(row, f"trial {number} was {kind} and {counts}: {said[kind]}")
+                self._name(row, f"trial {trial} was {kind} and {counts}: {said[kind]}")
         if "note" in said:
-            self._name(row, f"note on trial {number}: {said['note']}")
+            self._name(row, f"note on trial {trial}: {said['note']}")
         if cost is None:
             return
-        block.outcomes[number - block.first] = Outcome(row.time, block.station, cost, said)
-        self._undoable[block.station] = number
+        block.outcomes[trial - block.first] = Outcome(row.time, block.station, cost, said)
+        self._undoable[block.station] = trial
         if self.ended:
-            self._name(row, f"trial {number} was recorded after the end and is not counted")
+            self._name(row, f"trial {trial} was recorded after the end and is not counted")
         if block.complete:
-            self._running[block.station].remove(block)
+            self._open.remove(block)
             self._complete[block.place.round] += 1
             self._count_rounds()
 
-    def _on_undo(self, row: Row) -> None:
-        number = row.content["trial"]
-        block = self.block_of(number)
-        station = row.content["station"]
-        if block is None or self.undoable(station) != number:
-            raise self._wrong(row, f"takes back trial {number}, which is not the latest")
-        self._name(row, f"the outcome of trial {number} was taken back: {row.content['reason']}")
+    def _on_undo(self, row: Row, trial: int, station: str, reason: str) -> None:
+        block = self.block_of(trial)
+        if block is None or self.undoable(station) != trial:
+            raise self._wrong(row, f"takes back trial {trial}, which is not the latest")
+        self._name(row, f"the outcome of trial {trial} was taken back: {reason}")
         del self._undoable[station]
         if block.complete:
             self._complete[block.place.round] -= 1
-            self._running[station].insert(0, block)
-        block.outcomes[number - block.first] = None
+            self._open.insert(0, block)
+        block.outcomes[trial - block.first] = None
         if block.place.round <= self.rounds:
-            self.rounds = 0
-            self.evidence = evidence_of(self.protocol, self.seal["certificate"])
+            self.rounds, self.evidence = 0, evidence_of(self.protocol, self.certificate)
             self._count_rounds()
 
-    def _on_stop(self, row: Row) -> None:
+    def _on_note(self, row: Row, text: str) -> None:
+        self._name(row, f"note: {text}")
+
+    def _on_look(self, row: Row, what: str) -> None:
+        self._name(row, f"results by policy were looked at ({what})")
+
+    def _on_stop(self, row: Row, reason: str) -> None:
         if self.ended:
             raise self._wrong(row, "stops what has ended")
         self.ended = "stopped"
-        self._name(row, f"stopped before the rule did: {row.content['reason']}")
+        self._name(row, f"stopped before the rule did: {reason}")
 
-    def _on_end(self, row: Row) -> None:
-        if row.content != self.end or self.closed:
+    def _on_end(self, row: Row, **said: Any) -> None:
+        if said != self.end or self.closed:
             raise self._wrong(row, "does not tell the end that follows from the rows before")
         self.closed = True
 
@@ -335,16 +324,11 @@ class Replay:
         size = self.protocol.block * self.protocol.slots
         group = self.blocks[(number - 1) // self.protocol.block * size :][:size]
         blocks = [block for block in group if block.place.round == number]
-        blocks.sort(key=lambda block: (tasks.index(block.place.task), block.place.repeat))
         costs: dict[str, list[float]] = {name: [] for name in self._in[number]}
-        for block in blocks:
+        for block in sorted(blocks, key=lambda each: (tasks.index(each.place.task), each.place.repeat)):
             for name, outcome in zip(block.policies, block.outcomes, strict=True):
                 costs[name].append(outcome.cost if outcome else 1.0)
         return costs
-
-    def counted(self, trial: Trial) -> bool:
-        """Return whether a trial is in the answer: its round is complete, and so are those before it."""
-        return trial.round <= self.rounds
 
     def _name(self, row: Row, sentence: str) -> None:
         self.events.append((row.number, row.time, sentence))

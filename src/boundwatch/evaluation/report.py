@@ -131,7 +131,7 @@ def _evidence(found: Results) -> Iterable[tuple[str, str]]:
         return [("shown", "; ".join(decided) or "nothing"), ("groups", ranking_notes(finding)[0])]
     if isinstance(finding, Certificate):
         return [("promise", " ".join(wording.promise(finding))), ("basis", " ".join(wording.basis(finding)))]
-    return wording.evidence(Certificate.from_dict(found.known.seal["certificate"]), finding)
+    return wording.evidence(Certificate.from_dict(found.known.certificate or {}), finding)
 
 
 def _order(found: Results) -> Iterator[Html]:

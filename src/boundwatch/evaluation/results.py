@@ -169,7 +169,7 @@ class Results:
         lines: list[tuple[Any, ...]] = [(*HEADS, self.protocol.measured.column, "left", "note", "counted")]
         for trial, name, outcome in self.known.recorded:
             value = shortest(round(self.units(outcome.cost), 9))
-            counted = "yes" if self.known.counted(trial) else "no"
+            counted = "yes" if trial.round <= self.known.rounds else "no"
             about = (trial.number, trial.round, trial.task, trial.scene, name, trial.policy)
             said = (outcome.left, outcome.said.get("note", ""), counted)
             lines.append((*about, outcome.station, outcome.time, value, *said))
