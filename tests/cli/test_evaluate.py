@@ -105,12 +105,12 @@ def test_a_contradiction_in_the_file_is_refused_with_its_line(tmp_path):
     text = (tmp_path / "p.toml").read_text().replace("alpha = 0.05", "alpha = 1.5")
     (tmp_path / "p.toml").write_text(text)
     line = text[: text.index("alpha = ")].count("\n") + 1
-    with pytest.raises(Refusal, match=rf"line {line}: alpha = 1.5 is outside"):
+    with pytest.raises(Refusal, match=rf"line {line}: alpha = 1.5 does not fit"):
         evaluate("start", tmp_path / "p.toml", "-o", tmp_path / "e.db")
     assert not (tmp_path / "e.db").exists()
     command = [sys.executable, "-m", "boundwatch", "evaluate", "start", tmp_path / "p.toml", "-o", "e.db"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert f"line {line}: alpha = 1.5 is outside" in done.stderr  # not --alpha, which start does not have
+    assert f"line {line}: alpha = 1.5 does not fit" in done.stderr  # not --alpha, which start does not have
 
 
 def test_programs_ask_for_trials_and_record_them(begun):
@@ -375,7 +375,7 @@ WHOLE = {
         "dp fails in ",
     ),
     "certify, a rubric": (
-        RUBRIC | {"question": "certify", "policies": ["dp"], "until_upper": 0.5, "aborted": "repeat"},
+        RUBRIC | {"question": "certify", "policies": ["dp"], "until_width": 0.8, "aborted": "repeat"},
         "dp has an expected cost of 0.",
     ),
     "check": (

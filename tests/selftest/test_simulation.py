@@ -417,12 +417,12 @@ FAULTS = {
         "HypothesisTest",
         lambda certificate, **_: bw.HypothesisTest(certificate, alpha_adverse=0.95),
     ),
-    "scenes at another level": (
+    "scenes that were fitted to": (
         BINARY,
         "scene-watch",
         designs,
         "SceneWatch",
-        lambda seen, **_: SceneWatch(seen, alpha=0.99),
+        lambda seen, **settings: SceneWatch(seen / 2, **settings),
     ),
     "predictions believed": (BINARY, "predicted-test", designs, "PredictedTest", hasty(bw.PredictedTest)),
 }

@@ -9,37 +9,31 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from inspect import cleandoc
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_type_hints
 
+import msgspec
+from msgspec import Meta
+
+from boundwatch._support import schema
 from boundwatch._support.files import read_bytes, write_text
 from boundwatch._support.schema import FrozenMapping
-from boundwatch._support.validation import (
-    check_choices,
-    check_flag,
-    check_level,
-    check_margin,
-    check_number,
-    shortest,
-)
+from boundwatch._support.validation import check_flag, check_number, shortest
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidSetting, Place, Refusal, SchemaMismatch
 from boundwatch.reporting.wording import count
 
-Question = Literal["compare", "rank", "certify", "check"]
-Counting = Literal["failure", "repeat"]
-Kind = Literal["success", "score", "rubric"]
-MOST_POLICIES = 26
-"""Each has a letter."""
-_POLICIES = {"compare": (2, 2), "rank": (2, MOST_POLICIES), "certify": (1, 1), "check": (1, 1)}
+_Name = Annotated[str, Meta(max_length=80, pattern=r"^(?=.*\S)[^\x00-\x1f\x7f-\x9f]+$")]
+_Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+_Points = Annotated[float, Meta(gt=0, le=1e9)]
+_Width = Annotated[float, Meta(gt=0, le=1)]
+_POLICIES = {"compare": (2, 2), "rank": (2, 26), "certify": (1, 1), "check": (1, 1)}  # each has a letter
 _ONLY = {  # settings that go with some questions
     "margin": ("compare", "check"),
     "until_width": ("certify",),
-    "until_upper": ("certify",),
     "certificate": ("check",),
 }
-_LONGEST = 80  # letters of a name
-_LARGEST = 1_000_000  # rounds, scenes, trials of a task in a round
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +65,6 @@ class Protocol:
         How much worse is acceptable, in expected cost; 0 asks which is better.
     until_width
         Certify stops when the limits are this close.
-    until_upper
-        Or when the upper limit on the expected cost is this low.
     certificate
         The file to check against; its content is sealed, too.
     block
@@ -96,53 +88,46 @@ class Protocol:
     boundwatch.errors.InvalidSetting: policies = ('act',) is not what compare takes; name 2
     """
 
-    question: Question
-    policies: Sequence[str]
-    most_rounds: int
-    tasks: Sequence[str] | Mapping[str, int] = ()
-    scenes: int | Sequence[str] = ()
-    measure: Kind = "success"
+    question: Literal["compare", "rank", "certify", "check"]
+    policies: Sequence[_Name]
+    most_rounds: _Count
+    tasks: Sequence[_Name] | Mapping[_Name, _Count] = ()
+    scenes: _Count | Sequence[_Name] = ()
+    measure: Literal["success", "score", "rubric"] = "success"
     score_range: tuple[float, float] | None = None
-    milestones: Mapping[str, float] | None = None
-    alpha: float = 0.05
-    margin: float = 0.0
-    until_width: float | None = None
-    until_upper: float | None = None
+    milestones: Mapping[_Name, _Points] | None = None
+    alpha: schema.Level = 0.05
+    margin: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    until_width: _Width | None = None
     certificate: str | None = None
-    block: int = 1
+    block: _Count = 1
     blind: bool | Literal["round"] = True
-    aborted: Counting = "failure"
-    discarded: Counting = "failure"
+    aborted: Literal["failure", "repeat"] = "failure"
+    discarded: Literal["failure", "repeat"] = "failure"
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        check_choices(self)
-        scenes = self.scenes
-        if isinstance(scenes, int):
-            scenes = [str(i + 1) for i in range(_whole(scenes, "scenes"))]
-        self._set(
-            policies=_names(self.policies, "policies"),
-            tasks=_weights(self.tasks),
-            scenes=_names(scenes, "scenes"),
-            most_rounds=_whole(self.most_rounds, "most_rounds"),
-            block=_whole(self.block, "block"),
-            alpha=check_level(self.alpha, "alpha"),
-            margin=check_margin(self.margin, zero=True),
-        )
-        if self.blind != "round":
-            check_flag(self.blind, "blind")
-        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int)):
-            raise InvalidSetting("is not a whole number", name="seed", value=self.seed, remedy="give one")
+        given = {name: _plain(value) for name, value in vars(self).items()}
+        for name in ("policies", "tasks", "scenes"):
+            listed = given[name] if isinstance(given[name], list) else []
+            if twice := [each for each in listed if listed.count(each) > 1]:
+                raise InvalidSetting("is named twice", name=name, value=twice[0], remedy="use two names")
+        typed: Any = schema.convert(_settings(), given)
+        for name, value in given.items():
+            kept = getattr(typed, name)
+            if name == "scenes" and isinstance(kept, int):
+                kept = [str(i + 1) for i in range(kept)]
+            elif name == "tasks":
+                kept = kept if isinstance(value, dict) else dict.fromkeys(kept, 1)
+                kept = kept or {"": 1}
+            kept = tuple(kept) if isinstance(kept, list) else kept
+            object.__setattr__(self, name, FrozenMapping(kept) if isinstance(kept, dict) else kept)
         self._check_question()
         self._check_measure()
 
     def __str__(self) -> str:
         on = f" on {', '.join(self.weights)}" if any(self.weights) else ""
         return f"{self.question} {', '.join(self.policies)}{on} in at most {count(self.most_rounds, 'round')}"
-
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
 
     def _check_question(self) -> None:
         least, most = _POLICIES[self.question]
@@ -154,14 +139,9 @@ class Protocol:
             if getattr(self, name) and self.question not in questions:
                 problem = f"goes with {' and '.join(questions)}, and the question is {self.question}"
                 raise InvalidSetting(problem, name=name, value=getattr(self, name), remedy="leave it out")
-        if self.question == "check" and not (self.certificate and isinstance(self.certificate, str)):
-            raise InvalidSetting("is missing", name="certificate", remedy="name the file to check against")
-        for name in ("until_width", "until_upper"):
-            if (value := getattr(self, name)) is not None:
-                number = check_number(value, name, "in (0, 1)", 1e-9, 1, remedy="give a cost")
-                self._set(**{name: number})
-        if self.question == "certify" and self.until_width is None and self.until_upper is None:
-            raise InvalidSetting("is missing", name="until_width", remedy="say when to stop, or until_upper")
+        for question, name in (("check", "certificate"), ("certify", "until_width")):
+            if self.question == question and not getattr(self, name):
+                raise InvalidSetting("is missing", name=name, remedy=f"{question} needs it")
         if self.question in ("certify", "check") and self.slots > len(self.weights):
             problem = f"{self.question} takes each task once per round"
             raise InvalidSetting(problem, name="tasks", remedy="leave their numbers out")
@@ -171,24 +151,11 @@ class Protocol:
             if (getattr(self, name) is None) == (self.measure == kind):
                 problem, remedy = f"goes with the measure {kind}", f"and that is {self.measure}"
                 raise InvalidSetting(problem, name=name, value=getattr(self, name), remedy=remedy)
-        if (ends := self.score_range) is not None:
+        if (ends := self.score_range) is not None and not ends[0] < ends[1]:
             remedy = "give the worst score and the best"
-            if not isinstance(ends, list | tuple) or len(ends) != 2:
-                raise InvalidSetting("is not two numbers", name="score_range", value=ends, remedy=remedy)
-            low, high = (check_number(each, "score_range", "a number", remedy=remedy) for each in ends)
-            if not low < high:
-                raise InvalidSetting("is not a range", name="score_range", value=ends, remedy=remedy)
-            self._set(score_range=(low, high))
-        if (points := self.milestones) is not None:
-            if not isinstance(points, Mapping) or not points:
-                problem = "is empty" if points == {} else "is not points by name"
-                raise InvalidSetting(problem, name="milestones", remedy="name at least one, with its points")
-            remedy = "give points"
-            worth = [
-                check_number(each, "milestones", "a number of points", 1e-9, 1e9, remedy=remedy)
-                for each in points.values()
-            ]
-            self._set(milestones=FrozenMapping(zip(_names(points, "milestones"), worth, strict=True)))
+            raise InvalidSetting("is not a range", name="score_range", value=ends, remedy=remedy)
+        if self.milestones == {}:
+            raise InvalidSetting("is empty", name="milestones", remedy="name at least one, with its points")
 
     @property
     def weights(self) -> Mapping[str, int]:
@@ -238,12 +205,11 @@ class Protocol:
             between = f"from {shortest(low)} to {shortest(high)}"
             number = check_number(score, "score", between, low, high, remedy="give one")
             return (high - number) / (high - low)
-        points = self.milestones or {}
-        reached = set(_names(milestones, "milestones"))
-        if unknown := reached - set(points):
+        points, reached = self.milestones or {}, sorted(set(milestones or ()))
+        if unknown := [name for name in reached if name not in points]:
             remedy = f"choose from {', '.join(points)}"
-            raise InvalidSetting("is not known", name="milestones", value=min(unknown), remedy=remedy)
-        return 1 - sum(points[name] for name in sorted(reached)) / high
+            raise InvalidSetting("is not known", name="milestones", value=unknown[0], remedy=remedy)
+        return 1 - sum(points[name] for name in reached) / high
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -309,33 +275,10 @@ def _line_of(name: str | None, text: str) -> int | None:
     return None
 
 
-def _names(values: object, name: str) -> tuple[str, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidSetting("is not a list of names", name=name, value=values, remedy="give a list")
-    found = tuple(values)
-    for each in found:
-        if not isinstance(each, str) or not each.strip() or not each.isprintable() or len(each) > _LONGEST:
-            remedy = f"use printable, non-empty text of at most {_LONGEST} letters"
-            raise InvalidSetting("is not a name", name=name, value=each, remedy=remedy)
-        if found.count(each) > 1:
-            raise InvalidSetting("is named twice", name=name, value=each, remedy="give each its own name")
-    return found
-
-
-def _weights(tasks: object) -> FrozenMapping[str, int]:
-    """Return trials per round of each task; without tasks there is one that has no name."""
-    if not isinstance(tasks, Mapping):
-        return FrozenMapping(dict.fromkeys(_names(tasks, "tasks") or ("",), 1))
-    if tuple(tasks) != ("",):
-        _names(list(tasks), "tasks")
-    return FrozenMapping({name: _whole(weight, "tasks") for name, weight in tasks.items()} or {"": 1})
-
-
-def _whole(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
-        problem = f"is not a whole number from 1 to {_LARGEST}"
-        raise InvalidSetting(problem, name=name, value=value, remedy="give one")
-    return value
+@cache
+def _settings() -> type:
+    """Return the type of all settings, by which they are checked wherever they come from."""
+    return msgspec.defstruct("Settings", list(get_type_hints(Protocol, include_extras=True).items()))
 
 
 def _plain(value: Any) -> Any:

@@ -137,7 +137,7 @@ class Racing:
 
 
 class Certifying:
-    """One policy, until its limits are narrow or low enough."""
+    """One policy, until its limits are narrow enough."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.policies, self._protocol = list(protocol.policies), protocol
@@ -146,12 +146,8 @@ class Certifying:
 
     @property
     def answered(self) -> bool:
-        """Whether the limits are where the protocol wants them."""
-        width, upper = self._protocol.until_width, self._protocol.until_upper
-        if self.campaign.n == 0:
-            return False
-        narrow = width is not None and self.campaign.width <= width
-        return narrow or (upper is not None and self.campaign.upper <= upper)
+        """Whether the limits are as close as the protocol wants them."""
+        return self.campaign.n > 0 and self.campaign.width <= (self._protocol.until_width or 0)
 
     def take(self, costs: Round) -> None:
         """Count a complete round."""
