@@ -27,7 +27,7 @@ from msgspec import Meta
 from boundwatch._support import schema
 from boundwatch.errors import InvalidSetting, MissingExtra, Refusal, SchemaMismatch
 from boundwatch.evaluation.evaluation import Evaluation
-from boundwatch.evaluation.replay import LEFT, Replay
+from boundwatch.evaluation.replay import LEFT, MEASURED, Replay
 
 try:
     import segno
@@ -35,6 +35,7 @@ try:
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.datastructures import Headers, MutableHeaders
+    from starlette.exceptions import HTTPException
     from starlette.requests import Request
     from starlette.responses import FileResponse, JSONResponse, Response
     from starlette.routing import Mount, Route
@@ -57,7 +58,8 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-Text = Annotated[str, Meta(min_length=1, max_length=500)]
+_Text = Annotated[str, Meta(min_length=1, max_length=500)]
+_Station = Annotated[str, Meta(max_length=40, pattern=r"^(?! )[^\x00-\x1f\x7f-\x9f]+(?<! )$")]
 Kind = TypeVar("Kind")
 
 
@@ -65,13 +67,7 @@ Kind = TypeVar("Kind")
 class _Next:
     """Who asks for a trial; without a station, how far it is."""
 
-    station: Annotated[str, Meta(min_length=1, max_length=40)] | None
-
-    def __post_init__(self) -> None:
-        if self.station is not None and (
-            self.station != self.station.strip() or not self.station.isprintable()
-        ):
-            raise ValueError("is not the name of a station")
+    station: _Station | None
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class _Undo(_Next):
 
     evaluation: str
     trial: int
-    reason: Text
+    reason: _Text
 
 
 @dataclass(frozen=True)
@@ -92,29 +88,21 @@ class _Outcome(_Next):
     attempt: Annotated[int, Meta(ge=0)]
     success: bool | None = None
     score: float | None = None
-    milestones: list[Text] | None = None
-    aborted: Text | None = None
-    discarded: Text | None = None
-    note: Text | None = None
+    milestones: list[_Text] | None = None
+    aborted: _Text | None = None
+    discarded: _Text | None = None
+    note: _Text | None = None
 
     @property
     def said(self) -> dict[str, Any]:
         """What is recorded, as the log will have it."""
-        content = {name: value for name, value in vars(self).items() if value is not None}
-        said = {name: content[name] for name in content if name not in ("station", "evaluation", "attempt")}
-        if self.milestones is not None:
-            said["milestones"] = sorted(set(self.milestones))
-        return {
-            name: " ".join(each.split()) if isinstance(each, str) else each for name, each in said.items()
-        }
-
-
-class _Refused(Exception):
-    """An answer that refuses, with its status."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.answer = JSONResponse({"detail": detail}, status)
+        said: dict[str, Any] = {"trial": self.trial}
+        for name in (*MEASURED, *LEFT, "note"):
+            value = getattr(self, name)
+            value = sorted(set(value)) if isinstance(value, list) else value
+            if value is not None:
+                said[name] = " ".join(value.split()) if isinstance(value, str) else value
+        return said
 
 
 class Sheet:
@@ -136,21 +124,23 @@ class Sheet:
             if sent.attempt == len(before) and (not before or (block and sent.trial == block.due)):
                 self._evaluation.record(**sent.said)
             elif before[sent.attempt : sent.attempt + 1] != [sent.said]:
-                raise _Refused(409, f"trial {sent.trial} has another outcome already; look at the next trial")
+                raise HTTPException(
+                    409, f"trial {sent.trial} has another outcome already; look at the next trial"
+                )
             return self._state(sent.station)
 
     def undo(self, sent: _Undo) -> dict[str, Any]:
         """Take back the latest outcome of a station."""
         with self._lock:
             if sent.station is None or self._known(sent.evaluation).undoable(sent.station) != sent.trial:
-                raise _Refused(409, f"the outcome of trial {sent.trial} cannot be taken back (any more)")
+                raise HTTPException(409, f"the outcome of trial {sent.trial} cannot be taken back (any more)")
             self._evaluation.undo(sent.reason, sent.station)
             return self._state(sent.station)
 
     def _known(self, sealed: str) -> Replay:
         known = self._evaluation.replay()
         if sealed != known.sealed:
-            raise _Refused(412, "this is an outcome of another evaluation; open the page of that one")
+            raise HTTPException(412, "this is an outcome of another evaluation; open the page of that one")
         return known
 
     def _state(self, station: str | None) -> dict[str, Any]:
@@ -181,12 +171,7 @@ def application(evaluation: Evaluation, token: str | None = None) -> ASGIApp:
 
     def acting(path: str, kind: type[Kind], act: Callable[[Kind], dict[str, Any]]) -> Route:
         async def answer(request: Request) -> Response:
-            try:
-                return JSONResponse(await run_in_threadpool(act, await _received(kind, request)))
-            except _Refused as refused:
-                return refused.answer
-            except Refusal as refusal:
-                return _said(refusal)
+            return JSONResponse(await run_in_threadpool(act, await _received(kind, request)))
 
         return Route(path, answer, methods=["POST"])
 
@@ -198,10 +183,15 @@ def application(evaluation: Evaluation, token: str | None = None) -> ASGIApp:
         acting("/api/record", _Outcome, sheet.record),
         acting("/api/undo", _Undo, sheet.undo),
     ]
-    return _Guard(Starlette(routes=routes), token)
+    answers: Any = {HTTPException: _refused, Refusal: _said}
+    return _Guard(Starlette(routes=routes, exception_handlers=answers), token)
 
 
-def _said(refusal: Refusal) -> Response:
+def _refused(_: Request, error: HTTPException) -> Response:
+    return JSONResponse({"detail": error.detail}, error.status_code)
+
+
+def _said(_: Request, refusal: Refusal) -> Response:
     """Answer what was refused; what is wrong with the file is said in the terminal, and to be sent again."""
     if refusal.where is None and not isinstance(refusal, SchemaMismatch):
         return JSONResponse({"detail": str(refusal)}, 409)
@@ -216,12 +206,12 @@ async def _received(kind: type[Kind], request: Request) -> Kind:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > LARGEST_BODY:
-                    raise _Refused(413, f"this is more than {LARGEST_BODY} bytes; write a shorter note")
+                    raise HTTPException(413, f"this is more than {LARGEST_BODY} bytes; write a shorter note")
         return schema.convert(kind, schema.decode(bytes(body), "message"))
     except TimeoutError:
-        raise _Refused(408, "the message did not arrive in time; send it again") from None
+        raise HTTPException(408, "the message did not arrive in time; send it again") from None
     except SchemaMismatch as mismatch:
-        raise _Refused(422, str(mismatch)) from None
+        raise HTTPException(422, str(mismatch)) from None
 
 
 class _Guard:
@@ -248,23 +238,23 @@ class _Guard:
             await send(message)
 
         refused = self._refuse(scope["method"], Headers(scope=scope), is_asked)
-        await (self.app if refused is None else refused.answer)(scope, receive, send_guarded)
+        answer = self.app if refused is None else JSONResponse({"detail": refused[1]}, refused[0])
+        await answer(scope, receive, send_guarded)
 
-    def _refuse(self, method: str, headers: Headers, is_asked: bool) -> _Refused | None:
+    def _refuse(self, method: str, headers: Headers, is_asked: bool) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if self._token is None and _hostname(host) not in _LOOPBACK:
-            return _Refused(421, "without a token this page is for its own machine, by the name localhost")
+            return 421, "without a token this page is for its own machine, by the name localhost"
         if method not in ("GET", "HEAD"):
             origin, site = headers.get("origin"), headers.get("sec-fetch-site")
             foreign = origin is not None and urlsplit(origin).netloc.lower() != host.lower()
             if foreign or site not in (None, "same-origin", "none"):
-                return _Refused(403, "the request comes from another site; open this page itself")
+                return 403, "the request comes from another site; open this page itself"
             if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-                return _Refused(415, "send JSON")
-        if is_asked and self._token is not None:
-            given = headers.get("authorization", "").encode()
-            if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-                return _Refused(401, "this link is not valid any more; open the one in the terminal")
+                return 415, "send JSON"
+        given = headers.get("authorization", "").encode()
+        if is_asked and self._token and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+            return 401, "this link is not valid any more; open the one in the terminal"
         return None
 
 
