@@ -124,6 +124,29 @@ def test_trials_for_a_width_over_tasks_on_scenes_and_after_some(run, tmp_path):
     assert "--tasks does not go with" in run("plan", "--cost", "0.1", "--new-cost", "0.3", "--tasks", "3").err
 
 
+def test_how_many_more_after_counts_tasks_and_scenes(run, tmp_path):
+    rows = ["mug,18,20", "bowl,14,20", "lid,40,40"]
+    (tmp_path / "counts.csv").write_text("\n".join(["task,ok,n", *rows, ""]))
+    given = "plan", "--width", "0.1", "--after", "counts.csv", "--successes", "ok", "--trials", "n"
+    assert "declare it: --strata task" in run(*given).err
+    pooled = run(*given, "--where", "task=bowl")
+    assert pooled.out.startswith("Run about "), pooled.err
+    assert "counts have none" in pooled.out
+    content = json.loads(run(*given, "--strata", "task", "--json").out)
+    assert (content["had"], content["tasks"], content["counted"]) == (80, 3, True)
+    # Which of the trials of a task come first is not known: the same counts in other rows plan the same.
+    order = ["task,ok,n", "mug,2,4", "mug,16,16", "bowl,0,6", "bowl,14,14", "lid,40,40", ""]
+    (tmp_path / "counts.csv").write_text("\n".join(order))
+    again = json.loads(run(*given, "--strata", "task", "--json").out)
+    assert again["trials"] == pytest.approx(content["trials"], rel=0.1)
+    trials = [f"s{scene},{'no' if scene % 3 == 0 else 'yes'}" for scene in range(12) for _ in range(4)]
+    (tmp_path / "scenes.csv").write_text("\n".join(["scene,ok", *trials, ""]))
+    done = run("plan", "--width", "0.2", "--after", "scenes.csv", "--success", "ok", "--cluster", "scene")
+    said = " ".join(done.out.split())
+    assert "More scenes, not more repeats:" in said
+    assert "The 48 trials so far told the rate and that" in said
+
+
 def test_rounds_of_tasks_are_planned_with_the_certificate_of_their_mean(run, tmp_path):
     lab = bw.Episodes([1.0, *[0.0] * 19] * 3, strata=["mug"] * 20 + ["lid"] * 20 + ["cup"] * 20)
     bw.Certificate.from_held_out(lab, binary=True).save(tmp_path / "mean.json")

@@ -197,7 +197,7 @@ def _plan_width(
     if after is None:
         return (), plan_width(width, **given)
     refuse(said, "does not go with --after, whose trials say it; leave it out")
-    episodes = reading.read(after, answers=ANSWERS)
+    episodes = reading.read(after, answers=("count", *ANSWERS))
     return (episodes,), plan_width(width, **given, after=episodes)
 
 
@@ -208,16 +208,20 @@ def _print_width(answer: WidthPlan) -> None:
         for repeats, scenes in answer.scenes.items():
             print(f"  {repeats:<22}{scenes:>8,}{repeats * scenes:>9,}")
     notes = ["Exact for outcomes of 0 and 1 and a number of trials fixed in advance, as certify takes it."]
-    if answer.had:
-        notes = [
-            "As these trials were seen, go on with the limits of certify --until-width "
-            f"{2 * answer.within:g}, which hold after every trial; the rate is supposed to stay as it was.",
-        ]
-    if answer.seed is not None:
-        seen = f"Simulated, seed {answer.seed}"
-        alike = f"; two trials of a scene are correlated by {answer.correlation:.2g}"
-        notes.append(f"{seen}{alike if answer.scenes else ''}.")
-        notes = notes[1:] if answer.scenes else notes
+    if answer.scenes:
+        alike = f"two trials of a scene are correlated by {answer.correlation:.2g}"
+        notes = [f"Simulated, seed {answer.seed}; {alike}."]
+        if answer.had:
+            notes.append(
+                f"The {answer.had} trials so far told the rate and that; these scenes are a new series."
+            )
+    elif answer.had:
+        until = f"the limits of certify --until-width {2 * answer.within:g}, which hold after every trial"
+        notes = [f"As these trials were seen, go on with {until}; the rate is supposed to stay as it was."]
+        if answer.counted:
+            notes.append("That needs a row per trial, in the order in which they were run: counts have none.")
+        if answer.seed is not None:
+            notes.append(f"Simulated, seed {answer.seed}.")
     if answer.each_task is not None:
         notes.append(f"For each task's own rate within that, run {answer.each_task:,} trials of each.")
     out.print_section("Note", notes, bullet="- ")

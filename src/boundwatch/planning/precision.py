@@ -34,7 +34,9 @@ class WidthPlan:
         How far limits may be from the middle between them, how often they may fail, and the failure rate
         that was supposed or seen; None if trials suffice whatever it is.
     trials, had
-        How many trials in all, and how many of them there are already.
+        How many trials in all, and how many of them there are already; scenes are of a new series.
+    counted
+        Whether those were given as counts, which have no order.
     tasks, each_task
         How many tasks share the trials, and how many trials of each show each task's own rate.
     scenes, repeats, correlation
@@ -48,6 +50,7 @@ class WidthPlan:
     cost: float | None
     trials: int
     had: int = 0
+    counted: bool = False
     tasks: int = 1
     each_task: int | None = None
     scenes: dict[int, int] = field(default_factory=dict)
@@ -123,6 +126,10 @@ def plan_width(
         raise InvalidSetting(problem, name="correlation", value=correlation, remedy="leave one out")
     known: dict[str, Any] = {"within": within, "delta": delta}
     if after is not None:
+        known |= {
+            "had": len(after) if after.trials is None else after.trials.n,
+            "counted": after.measure.counted,
+        }
         if not after.repeats:
             return _after(after, known, seed)
         repeats, correlation = likeness(after)
@@ -178,13 +185,16 @@ def _after(after: Episodes, known: dict[str, Any], seed: int) -> WidthPlan:
             limits = bounds.anytime_upper(found, total, side) - bounds.anytime_lower(found, total, side)
             return bool(chances @ (limits <= width) >= SURE - 1e-9)
 
-        return WidthPlan(**known, cost=rate, trials=fewest(suffices, n - 1, _MOST), had=n)
+        return WidthPlan(**known, cost=rate, trials=fewest(suffices, n - 1, _MOST))
+    rng = np.random.default_rng(seed)
     by_task = [after.costs[np.array(names) == name] for name in dict.fromkeys(names)]
+    if known["counted"]:  # their order is not known
+        by_task = [rng.permutation(each) for each in by_task]
     first = min(each.size for each in by_task)
     rates = np.array([(each.sum() + 0.5) / (each.size + 1) for each in by_task])
     lab = np.stack([each[:first] for each in by_task], axis=1)
     most = first + max(16, math.ceil(4 * 7 / (width / 2) ** 2 / rates.size))
-    drawn = np.random.default_rng(seed).random((_STREAMS, most - first, rates.size)) < rates
+    drawn = rng.random((_STREAMS, most - first, rates.size)) < rates
     streams = np.concatenate([np.broadcast_to(lab, (_STREAMS, *lab.shape)), drawn], axis=1).astype(np.float64)
 
     def is_narrow(rounds: int) -> bool:
@@ -193,7 +203,7 @@ def _after(after: Episodes, known: dict[str, Any], seed: int) -> WidthPlan:
         return bool(np.mean(np.array(widths) <= width) >= SURE)
 
     total = rates.size * fewest(is_narrow, max(first - 1, 0), most)
-    return WidthPlan(**known, cost=float(rates.mean()), trials=total, had=n, tasks=rates.size, seed=seed)
+    return WidthPlan(**known, cost=float(rates.mean()), trials=total, tasks=rates.size, seed=seed)
 
 
 def _scenes(
