@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader
 from boundwatch.watching.watch import Counted, Watch, build_detectors
 
-WAYS = ("file", "renamed", "numbered", "dated", "emptied", "pipe", "ids")
+WAYS = ("file", "renamed", "numbered", "dated", "emptied", "ids")
 LIFE = 0.5  # seconds that a watch lives at most
 STALL = 30.0  # seconds without progress after which a watch, or what starts them, is given up
 _SERVER = """
@@ -47,7 +47,7 @@ for line in sys.stdin:
     child = os.fork()
     if child == 0:
         stdin = order["stdin"]
-        os.dup2(os.open(stdin, os.O_RDONLY) if isinstance(stdin, str) else stdin, 0)
+        os.dup2(os.open(stdin, os.O_RDONLY), 0)
         os.dup2(os.open(order["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
         os.dup2(os.open(order["stderr"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
         sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
@@ -69,7 +69,7 @@ def watch(certificate: str, stream: str, state: str, number: str | None) -> None
     """Count a stream as the command does, and print what was counted."""
     loaded = bw.Certificate.load(certificate)
     with Store(state, "watch") as store:
-        reader = TrialReader({"": Declared(design=Design(id=number))}, stream)
+        reader = TrialReader(Declared(design=Design(id=number)), stream)
         session = Watch(build_detectors(loaded, "sequential-test", {}), stream, store, reader)
         resume(session, {})
         source = session.open(stream, follow=stream != "-")
@@ -83,7 +83,7 @@ def watch(certificate: str, stream: str, state: str, number: str | None) -> None
 class Watches:
     """Starts watches, one at a time."""
 
-    def __init__(self, arguments: list[str | None], folder: Path, keep: int | None = None) -> None:
+    def __init__(self, arguments: list[str | None], folder: Path) -> None:
         self.arguments = arguments
         self.output, self.errors = folder / "printed", folder / "errors"
         self._server = subprocess.Popen(
@@ -91,14 +91,13 @@ class Watches:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,  # what was read ahead would not be waited for
-            pass_fds=() if keep is None else (keep,),
         )
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._orders, self._answers = self._server.stdin, self._server.stdout
         self._answer()  # it is ready
 
-    def start(self, stdin: int | str = os.devnull) -> int:
+    def start(self, stdin: str = os.devnull) -> int:
         """Start a watch and return its process."""
         order = {"arguments": self.arguments, "stdin": stdin}
         order |= {"stdout": str(self.output), "stderr": str(self.errors)}
@@ -150,11 +149,10 @@ def run_way(way: str, kills: int, episodes: int, seed: int, folder: Path) -> dic
     lines = [f'{{"n": {n}, "cost": {cost}}}\n' for n, cost in enumerate(costs, 1)]
     certificate, state = folder / "c.json", folder / "state"
     bw.Certificate.from_bounds(lower=0.1, upper=0.4, delta=0.01).save(certificate)
-    stream = "-" if way in ("pipe", "ids") else str(folder / "log.jsonl")
+    stream = "-" if way == "ids" else str(folder / "log.jsonl")
     arguments = [str(certificate), stream, str(state), "n" if way == "ids" else None]
-    ways: dict[str, Callable[..., int]] = {"pipe": _kept, "ids": _numbered}
-    if way in ways:
-        busy = ways[way](arguments, lines, kills, rng, folder)
+    if way == "ids":
+        busy = _numbered(arguments, lines, kills, rng, folder)
     else:
         busy = _followed(arguments, lines, kills, rng, folder, way)
     expected = bw.SequentialTest(bw.Certificate.load(certificate))
@@ -217,29 +215,6 @@ def _followed(
     writer.join()
     watches.finish(watches.start(), enough=len(lines))
     watches.close()
-    return busy
-
-
-def _kept(arguments: list[str | None], lines: list[str], kills: int, rng: random.Random, folder: Path) -> int:
-    """Let the pipe outlive its readers, as a supervisor does; what is in it waits for the next one."""
-    receive, send = os.pipe()
-    watches = Watches(arguments, folder, keep=receive)
-
-    def write() -> None:
-        with contextlib.suppress(BrokenPipeError), os.fdopen(send, "wb", buffering=0) as pipe:
-            for piece in _pieces(lines, kills):
-                pipe.write(piece.encode())
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    busy = 0
-    for _ in range(kills):
-        watches.kill(watches.start(receive), rng.uniform(0, LIFE))
-        busy += writer.is_alive()
-    watches.finish(watches.start(receive))
-    watches.close()
-    os.close(receive)  # nobody reads any more: a writer that is not done ends, too
-    writer.join()
     return busy
 
 

@@ -165,11 +165,12 @@ def test_after_a_restart_the_rest_of_the_rotated_file_comes_first(log, name):
     assert read(log, position)[0] == ["3", "cost", "4"]
 
 
-def test_after_a_restart_a_file_that_was_copied_and_replaced_is_refused(log):
+@pytest.mark.parametrize("name", ["log.csv.1", "log.csv.1.gz"])
+def test_after_a_restart_a_copy_is_not_taken_for_what_was_counted(log, name):
     _, position = read(log)
-    log.with_name("log.csv.1").write_bytes(log.read_bytes() + b"3\n")
+    log.with_name(name).write_bytes(log.read_bytes() + b"3\n")
     replace(log, "cost\n4\n")
-    with pytest.raises(InvalidSetting, match="does not begin with the 3 lines"):
+    with pytest.raises(InvalidSetting, match=f"not beside it: {name} is"):
         read(log, position)
 
 

@@ -23,14 +23,14 @@ HOLD = (
 def test_what_was_committed_is_there_and_nothing_else(tmp_path):
     with Store(tmp_path / "s", "watch") as store:
         store.keep({"n": 1})
-        store.remember("a", 7, [0.25])
+        store.remember("a", 7, 0.25)
         store.commit()
         store.keep({"n": 2})
-        store.remember("a", 8, [0.5])
+        store.remember("a", 8, 0.5)
     with Store(tmp_path / "s", "watch") as store:
         assert store.facts == {"kind": "watch", "n": 1}
-        assert (store.costs_of("a", 7), store.costs_of("a", 8), store.costs_of("b", 7)) == (
-            [0.25],
+        assert (store.cost_of("a", 7), store.cost_of("a", 8), store.cost_of("b", 7)) == (
+            0.25,
             None,
             None,
         )
@@ -111,5 +111,5 @@ def test_ids_of_any_kind_are_told_apart():
     store = Store(None, "watch")
     ids = [1, "1", 1.5, True, "a", ["a"], {"a": 1}, 10**30, -5]
     for cost, name in enumerate(ids):
-        store.remember("", name, [float(cost)])
-    assert [store.costs_of("", name) for name in ids] == [[float(cost)] for cost in range(len(ids))]
+        store.remember("", name, float(cost))
+    assert [store.cost_of("", name) for name in ids] == list(map(float, range(len(ids))))

@@ -17,11 +17,7 @@ def lines(text):
 
 
 def reader(*, design=None, **columns):
-    """Read one column; of several, each is named by its own arguments."""
-    of = {"": columns} if not any(isinstance(each, dict) for each in columns.values()) else columns
-    return TrialReader(
-        {name: Declared.of(**each, design=design or Design()) for name, each in of.items()}, "log"
-    )
+    return TrialReader(Declared.of(**columns, design=design or Design()), "log")
 
 
 SHEETS = {
@@ -39,11 +35,11 @@ def test_a_stream_and_a_file_mean_the_same(tmp_path, sheet):
     text = SHEETS[sheet]
     (tmp_path / "f.csv").write_text(text)
     columns = {"success": "ok"} if "ok" in text else {"cost": "1"} if text[0] == "0" else {}
-    whole = trials_of([read_costs(tmp_path / "f.csv", **columns)])
+    whole = trials_of(read_costs(tmp_path / "f.csv", **columns))
     followed = [
         one for one in read_on(open_lines(str(tmp_path / "f.csv")), reader(**columns)) if type(one) is Trial
     ]
-    assert [(one.number, one.costs) for one in followed] == [(one.number, one.costs) for one in whole]
+    assert [(one.number, one.cost) for one in followed] == [(one.number, one.cost) for one in whole]
     for size in (1, 2, 3):
         some, given = reader(**columns), lines(text)
         found = []
@@ -59,7 +55,7 @@ def test_a_stream_and_a_file_mean_the_same(tmp_path, sheet):
 def test_lines_before_a_malformed_one_are_read_and_the_rest_if_it_is_passed_over():
     given = lines("trial,cost\n1,0.5\n2,x\n3,0.25\n")
     strict = reader().read(given)
-    assert ([one.costs for one in strict.trials], strict.lines) == ([(0.5,)], 2)
+    assert ([one.cost for one in strict.trials], strict.lines) == ([0.5], 2)
     assert (strict.fault.where.number, strict.fault.where.column) == (3, "cost")
     lenient = reader().read(given, lenient=True)
     assert [one.number for one in lenient.trials] == [2, 4]
@@ -71,23 +67,14 @@ def test_reading_goes_back_to_the_last_trial_that_was_counted():
     before = some.state
     assert len(some.read(given).trials) == 3
     done = some.go_back(before, given, 2)
-    assert [one.costs for one in some.read(given[done:]).trials] == [(0.75,)]
+    assert [one.cost for one in some.read(given[done:]).trials] == [0.75]
 
 
-def test_ids_tasks_and_several_metrics():
-    some = reader(
-        ok={"success": "ok"},
-        force={"cost": "force", "cost_range": (0, 50)},
-        design=Design(by="robot", id="n", where={"site": "lab"}),
-    )
-    found = some.read(
-        lines("n;robot;site;ok;force\n7;arm;lab;no;5\n8;arm;home;no;5\nx;arm;lab;yes;0\n")
-    ).trials
-    assert found == [
-        Trial(2, (1.0, 0.1), ("arm/ok", "arm/force"), 7),
-        Trial(4, (0.0, 0.0), ("arm/ok", "arm/force"), "x"),
-    ]
-    fault = some.read([Line(5, b";arm;lab;yes;0")]).fault
+def test_ids_and_tasks():
+    some = reader(success="ok", design=Design(by="robot", id="n", where={"site": "lab"}))
+    found = some.read(lines("n;robot;site;ok\n7;arm;lab;no\n8;arm;home;no\nx;arm;lab;yes\n")).trials
+    assert found == [Trial(2, 1.0, "arm", 7), Trial(4, 0.0, "arm", "x")]
+    fault = some.read([Line(5, b";arm;lab;yes")]).fault
     assert (fault.where.number, fault.where.column) == (5, "n")
 
 
@@ -107,14 +94,14 @@ def test_a_missing_column_is_refused_by_its_name():
 def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_file(tmp_path):
     text = "site,ok\nfield,yes\nlab,\nlab,aborted\nfield,no\n"
     (tmp_path / "f.csv").write_text(text)
-    whole = trials_of([read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"})])
+    whole = trials_of(read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"}))
     for size in (1, 2, 5):
         some, given = reader(success="ok", design=Design(where={"site": "field"})), lines(text)
         taken = [some.read(given[start : start + size]) for start in range(0, len(given), size)]
         assert [each.fault for each in taken] == [None] * len(taken)
         found = [one for each in taken for one in each.trials]
-        assert [(one.number, one.costs) for one in found] == [(one.number, one.costs) for one in whole]
-    assert [one.costs for one in whole] == [(0.0,), (1.0,)]
+        assert [(one.number, one.cost) for one in found] == [(one.number, one.cost) for one in whole]
+    assert [one.cost for one in whole] == [0.0, 1.0]
 
 
 def test_an_id_of_thousands_of_digits_is_a_name():
@@ -149,6 +136,6 @@ def test_a_row_that_was_not_asked_for_may_be_empty_below_a_word(tmp_path):
 
 
 def test_a_whole_number_is_one_id_however_json_writes_it():
-    reader = TrialReader({"": Declared.of(success="ok", design=Design(id="trial"))}, "log")
+    some = reader(success="ok", design=Design(id="trial"))
     lines = [Line(1, b'{"trial": 1, "ok": true}'), Line(2, b'{"trial": 1.0, "ok": true}')]
-    assert [repr(trial.id) for trial in reader.read(lines).trials] == ["1", "1"]
+    assert [repr(trial.id) for trial in some.read(lines).trials] == ["1", "1"]

@@ -129,7 +129,7 @@ class _Run:
         reading.refuse_several()
         self.design = reading.design()
         reader = reading.read_lines(self.stream, self.design, "--follow or a pipe", ANSWERS)
-        self.measured = lambda: (reader.measures[""], reader.says_yes_or_no)
+        self.measured = lambda: (reader.measure, reader.says_yes_or_no)
         arrived: Iterator[Trial] = filter(None, arriving(self.stream, reader, wait=rule.follow))
         self.tasks = self.design.weights or None
         if self.design.strata is not None and self.tasks is None:
@@ -150,7 +150,7 @@ class _Run:
         out.print_warnings(episodes)
         self.design = episodes.design
         self.measured = lambda: (episodes.measure, episodes.measure.kind == "success")
-        trials = trials_of([episodes])
+        trials = trials_of(episodes)
         if names := episodes.keys.get("strata"):
             self.tasks = self.design.weights or dict.fromkeys(names, 1.0)
             rounds = Counter[str]()
@@ -160,7 +160,7 @@ class _Run:
 
     def count(self, trial: Trial) -> None:
         """Count a trial and print what is known."""
-        (cost,), source = trial.costs, name_of(self.stream)
+        cost, source = trial.cost, name_of(self.stream)
         if not self.costs:
             yes_or_no = self.measured()[1]
             self.recognizes = self.binary is None and not yes_or_no

@@ -396,10 +396,9 @@ def _arrivals(path: str, reading: Reading, binary: bool) -> Arrivals:
     """Return the trials of a file as its lines are written."""
     reader = reading.read_lines(path, reading.design(), "--follow", ANSWERS, binary=binary)
     came = (
-        each and Arrival(each.number, each.costs[0], each.stratum)
-        for each in arriving(path, reader, wait=True)
+        each and Arrival(each.number, each.cost, each.stratum) for each in arriving(path, reader, wait=True)
     )
-    return Arrivals(path, came, lambda: reader.measures[""], binary)
+    return Arrivals(path, came, lambda: reader.measure, binary)
 
 
 def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:

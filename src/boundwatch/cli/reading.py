@@ -235,21 +235,17 @@ class Reading:
         names += [] if self.file_format in (None, "csv", "jsonl") else ["file_format"]
         why = f"does not go with {options}, where trials are read line by line"
         refuse({name: getattr(self, name) for name in names}, why)
-        metrics, everyone, columns = metrics_of(certificates), out.each_of(certificates), self.columns
-        declared: dict[str, Declared] = {}
-        for column in columns or [""]:
-            one = (self.only(column) if len(columns) > 1 else self).arguments()
-            own = metrics.get(normal(column), {}).values() if metrics else ()
-            judge = next(iter([*own, *everyone]), None)
-            certified = None if judge is None else judge.measure or Measure("cost")
-            beside = ("cost_range", "success_values", "trials", "count", "timeout_as", "empty_as")
-            said = {name: one[name] for name in (*KINDS, *beside)}
-            declared[column if len(columns) > 1 else ""] = dataclasses.replace(
-                Declared.of(**said, design=design, certified=certified),
-                answers=answers,
-                as_is=self.as_is,
-                certified_where=judge.design.where if judge else {},
-            )
+        everyone, one = out.each_of(certificates), self.arguments()
+        judge = next(iter(everyone), None)
+        certified = None if judge is None else judge.measure or Measure("cost")
+        beside = ("cost_range", "success_values", "trials", "count", "timeout_as", "empty_as")
+        said = {name: one[name] for name in (*KINDS, *beside)}
+        declared = dataclasses.replace(
+            Declared.of(**said, design=design, certified=certified),
+            answers=answers,
+            as_is=self.as_is,
+            certified_where=judge.design.where if judge else {},
+        )
         binary = binary or (bool(everyone) and all(each.binary for each in everyone))
         reader = TrialReader(declared, name_of(stream), binary=binary)
         _refuse_whole(stream, reader, options)

@@ -118,9 +118,9 @@ def watch(
         }
     )
     answers = ANSWERS if strata else ("by", "where")
-    by, metrics = tasks_of(loaded, by), metrics_of(loaded)
-    reading = dataclasses.replace(reading, strata=strata)
-    reading, where = reading.of_metrics(metrics), conditions(reading.where) or {}
+    by = tasks_of(loaded, by)
+    reading, where = dataclasses.replace(reading, strata=strata), conditions(reading.where) or {}
+    reading.refuse_several()
     names: Any = {"by": by, "id": number, "where": where, "strata": strata}
     design = Design(**names)
     if predicted is not None and unlabeled is not None:
@@ -163,7 +163,7 @@ def watch(
         else:
             read = reading.read_all(stream, by=by, certificates=loaded, answers=answers)
             out.print_warnings(*read.sources)
-            found = session.run_whole(trials_of(read.sources, list(reading.columns) if metrics else [""]))
+            found = session.run_whole(trials_of(read.sources[0]))
         seen: list[tuple[str, Any]] = []
         for events in found:
             printing.print_events(events, as_json=as_json, interval=interval)
@@ -177,7 +177,13 @@ def watch(
 
 
 def _column_of_tasks(loaded: Loaded, path: str, given: str | None) -> str | None:
-    """Return the column of the tasks whose mean is certified, that of the certificate unless it is given."""
+    """Return the column of the tasks whose mean is certified, that of the certificate unless it is given.
+
+    Refuse the certificates of several columns.
+    """
+    if metrics_of(loaded):
+        certify = "certify each by itself, and watch each with its own certificate"
+        raise InvalidSetting("is of several columns", where=Place(path), remedy=certify)
     if not (isinstance(loaded, Certificate) and loaded.strata):
         if given is None:
             return None

@@ -28,7 +28,7 @@ def say_where(session: Watch) -> None:
         return
     last = f"line {session.position.lines}"
     if session.last is not None:
-        last += f", last cost {session.last.costs[-1]:g}"
+        last += f", last cost {session.last.cost:g}"
         last += "" if session.last.id is None else f", id {session.last.id}"
     counted = "which is counted even if it was not printed"
     out.warn(f"resuming after episode {session.episodes} ({last}), {counted}")
@@ -140,8 +140,8 @@ def _print_rows(rows: Iterator[tuple[str, str]]) -> None:
 
 
 def _of_all(session: Watch) -> Iterator[tuple[str, str]]:
-    for measure in session.reader.measures.values() if session.reader is not None else ():
-        yield "costs", f"{session.source}: {measure}"
+    if session.reader is not None and session.reader.is_open:
+        yield "costs", f"{session.source}: {session.reader.measure}"
     assumed = "the guarantee assumes that no episode was left out"
     if session.skipped:
         yield "skipped", f"{count(session.skipped, 'malformed line')}, not counted; {assumed}"

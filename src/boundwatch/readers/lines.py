@@ -276,10 +276,12 @@ class GrowingFile:
 
     def _turn_to(self, named: os.stat_result) -> Iterator[Batch]:
         file, at = self._open(), self._lines.at
-        if digest := _same_beginning(file, at):
-            self._begin(file, at, digest)  # the file was written anew
-            return
         old = os.fstat(self._file.fileno())
+        if digest := _same_beginning(file, at):
+            if old.st_nlink and at.lines:
+                yield Batch(note=f"it was written anew: it begins with the {at.lines} lines counted")
+            self._begin(file, at, digest)
+            return
         if old.st_nlink == 0:
             self._refuse(f"was replaced by a file that does not begin with the {at.lines} lines counted")
         self._refuse_between(old, named, at)
@@ -313,8 +315,9 @@ class GrowingFile:
             renamed = next((each for each in same if _begins_with(each, known)), None)
             file = file if renamed is None else self._open(renamed)  # its writer may still add to it
         if (digest := _same_beginning(file, known)) is None:
+            beside = ", ".join(other.name for other in self._siblings()) or "nothing"
             problem = f"does not begin with the {known.lines} lines that were counted"
-            self._refuse(f"{problem}, and the file that did is not beside it")
+            self._refuse(f"{problem}, and the file that did is not beside it: {beside} is")
         self._begin(file, known, digest)
 
 

@@ -23,7 +23,7 @@ _OWNED: set[tuple[int, int]] = set()  # by this process: closing a file twice op
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE ids (stream TEXT, id, costs TEXT NOT NULL, PRIMARY KEY (stream, id)) WITHOUT ROWID;
+CREATE TABLE ids (stream TEXT, id, cost REAL NOT NULL, PRIMARY KEY (stream, id)) WITHOUT ROWID;
 CREATE TABLE waiting (number INTEGER PRIMARY KEY AUTOINCREMENT, stream TEXT NOT NULL, line TEXT NOT NULL);
 """
 
@@ -44,11 +44,11 @@ class Store:
     >>> path = Path(tempfile.mkdtemp()) / "watch.state"
     >>> with Store(path, "watch") as store:
     ...     store.keep({"lines": 3})
-    ...     store.remember("arm-1", 7, [0.25])
+    ...     store.remember("arm-1", 7, 0.25)
     ...     store.commit()
     >>> with Store(path, "watch") as store:
-    ...     store.facts["lines"], store.costs_of("arm-1", 7), store.costs_of("arm-2", 7)
-    (3, [0.25], None)
+    ...     store.facts["lines"], store.cost_of("arm-1", 7), store.cost_of("arm-2", 7)
+    (3, 0.25, None)
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, kind: str) -> None:
@@ -86,15 +86,14 @@ class Store:
             self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", changed)
             self._written.update(changed)
 
-    def costs_of(self, stream: str, number: object) -> list[float] | None:
-        """Return the costs with which an id was counted; None if it is new."""
-        query = "SELECT costs FROM ids WHERE stream = ? AND id = ?"
-        rows = self._ask(query, (stream, _key(number)))
-        return [float(cost) for cost in self._parsed(rows[0][0])] if rows else None
+    def cost_of(self, stream: str, number: object) -> float | None:
+        """Return the cost with which an id was counted; None if it is new."""
+        rows = self._ask("SELECT cost FROM ids WHERE stream = ? AND id = ?", (stream, _key(number)))
+        return float(rows[0][0]) if rows else None
 
-    def remember(self, stream: str, number: object, costs: Sequence[float]) -> None:
-        """Keep the costs of an id that is new."""
-        self._write("INSERT INTO ids VALUES (?, ?, ?)", [(stream, _key(number), json.dumps(list(costs)))])
+    def remember(self, stream: str, number: object, cost: float) -> None:
+        """Keep the cost of an id that is new."""
+        self._write("INSERT INTO ids VALUES (?, ?, ?)", [(stream, _key(number), cost)])
 
     def append(self, lines: Iterable[tuple[str, str]]) -> None:
         """Let lines of streams wait, after those that wait already; on the disk when this returns.

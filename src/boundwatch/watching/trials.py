@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,22 +14,20 @@ from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.words import outcome
-from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal, shown
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal
 from boundwatch.readers.lines import Batch
 from boundwatch.readers.table import Block, Line
 from boundwatch.readers.text import TextRows
-from boundwatch.watching.sources import TORN
 
 _LONGEST_NUMBER = 100  # digits; a longer id is a name
-CUT_OFF = "was cut off: its sender ended in the middle of it"
 
 
 class Trial(NamedTuple):
-    """A trial: its line, its cost (one for each metric) and whose they are, its id, and predictions."""
+    """A trial: its line and its cost, whose it is, its id, and predictions."""
 
     number: int
-    costs: tuple[float, ...]
-    streams: tuple[str, ...] = ("",)
+    cost: float
+    stream: str = ""
     id: Any = None
     predictions: tuple[float, list[float]] | None = None
     """That for the trial's scene, and those for scenes that were not run."""
@@ -66,66 +64,67 @@ class Taken(NamedTuple):
 class TrialReader:
     """Reads lines as they come; whatever comes at once, the trials are the same.
 
-    `declared` is what to read: one measure, or several metrics by name, with the same design. With `binary`,
-    every cost was promised to be 0 or 1.
+    `declared` says how; with `binary`, every cost was promised to be 0 or 1.
 
     Examples
     --------
-    >>> reader = TrialReader({"": Declared.of(success="ok", design=Design(id="trial", by="robot"))}, "log")
+    >>> reader = TrialReader(Declared.of(success="ok", design=Design(id="trial", by="robot")), "log")
     >>> lines = [Line(1, b"trial;robot;ok"), Line(2, b"7;arm-1;no")]
     >>> reader.read(lines).trials
-    [Trial(number=2, costs=(1.0,), streams=('arm-1',), id=7, predictions=None, stratum='')]
+    [Trial(number=2, cost=1.0, stream='arm-1', id=7, predictions=None, stratum='')]
     """
 
-    def __init__(self, declared: Mapping[str, Declared], source: str, *, binary: bool = False) -> None:
-        self.source, self.binary = source, binary
-        self._rows = {metric: TextRows(each, source) for metric, each in declared.items()}
+    def __init__(self, declared: Declared, source: str, *, binary: bool = False) -> None:
+        self.source, self.binary, self.design = source, binary, declared.design
+        self._rows = TextRows(declared, source)
         self._asked: dict[str, dict[str, str]] = {}
         """The value that columns which were not declared, but should be, have had so far, for each stream."""
         self._cell: Any = None  # the first one
         self._state: dict[str, Any] | None = None
 
     @property
-    def _first(self) -> TextRows:
-        return next(iter(self._rows.values()))
+    def is_open(self) -> bool:
+        """Whether the columns, and so the measure, are known."""
+        return bool(self._rows.names)
 
     @property
-    def measures(self) -> dict[str, Measure]:
-        """How the costs of each metric are read, once that is known."""
-        return {metric: rows.layout.measure for metric, rows in self._rows.items() if rows.names}
+    def measure(self) -> Measure:
+        """How the costs are read, once the columns are known."""
+        return self._rows.layout.measure
 
     @property
     def says_yes_or_no(self) -> bool:
         """Whether trials succeed or fail, so that nothing is in between: by the measure or the first cell."""
-        words = isinstance(self._cell, bool) or (
-            isinstance(self._cell, str) and outcome(self._cell) is not None
-        )
-        return words or any(measure.kind == "success" for measure in self.measures.values())
+        is_word = isinstance(self._cell, str) and outcome(self._cell) is not None
+        of_success = self.is_open and self.measure.kind == "success"
+        return is_word or isinstance(self._cell, bool) or of_success
 
     @property
     def lines(self) -> int:
         """How many lines were read."""
-        return self._first.lines
+        return self._rows.lines
 
     @property
     def notes(self) -> list[str]:
         """What was done to read the lines so far."""
-        return self._first.notes
+        return self._rows.notes
 
     @property
     def state(self) -> dict[str, Any]:
         """What must be known to go on, as plain JSON values that do not change any more."""
         if self._state is None:
-            found = {"rows": {name: rows.state for name, rows in self._rows.items()}, "asked": self._asked}
-            self._state = json.loads(json.dumps(found))
+            self._state = json.loads(json.dumps({"rows": self._rows.state, "asked": self._asked}))
         return self._state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was taken."""
-        for metric, rows in self._rows.items():
-            self._rows[metric] = TextRows(rows.declared, self.source, state["rows"][metric])
+        self._rows = TextRows(self._rows.declared, self.source, state["rows"])
         self._asked = {name: dict(known) for name, known in state["asked"].items()}
         self._state = state
+
+    def begin(self) -> None:
+        """Go on with another sender, which does not end a cell that the last one has begun."""
+        self._rows.pending, self._state = [], None
 
     def read(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
         """Return the trials in some lines, up to the first line that is none; `lenient` passes over these."""
@@ -142,9 +141,7 @@ class TrialReader:
                 trials += self._take([line])
             except Refusal as error:
                 self.restore(before)
-                # A sender that numbers its episodes sends again what was cut off.
-                passed = lenient or (error.problem == CUT_OFF and self._first.declared.design.id is not None)
-                if not passed or not isinstance(error, InvalidCost):
+                if not lenient or not isinstance(error, InvalidCost):
                     return Taken(trials, done, skipped, error)
                 skipped.append((line.number, error))
         return Taken(trials, len(lines), skipped)
@@ -160,36 +157,25 @@ class TrialReader:
 
     def end(self) -> None:
         """Refuse what is not whole, when no more lines come."""
-        for rows in self._rows.values():
-            rows.end()
+        self._rows.end()
 
     def _take(self, lines: Sequence[Line]) -> list[Trial]:
         self._state = None
-        for line in lines:
-            if line.raw.endswith(TORN):
-                raise InvalidCost(CUT_OFF, where=self._at(line.number))
-        first, costs = None, []
-        for rows in self._rows.values():
-            block, where = rows.take_lines(lines), rows.declared.design.where
-            if block is not None and where:  # before anything else is read from them, as in a whole file
-                block = block.where({rows.layout.located[name]: value for name, value in where.items()})
-            first = first or block
-            if block:
-                costs.append(
-                    block.costs(rows.layout.measure, rows.notation, binary=self.binary).costs.tolist()
-                )
-        if not first:
+        rows = self._rows
+        block, where = rows.take_lines(lines), self.design.where
+        if block is not None and where:  # before anything else is read from them, as in a whole file
+            block = block.where({rows.layout.located[name]: value for name, value in where.items()})
+        if not block:
             return []
-        if {len(first)} != set(map(len, costs)) or len(costs) < len(self._rows):
-            raise InvalidCost("lacks a cell of one metric", where=self._at(first.numbers[0]))
+        costs = block.costs(rows.layout.measure, rows.notation, binary=self.binary).costs.tolist()
         if self._cell is None:
-            self._cell = first.columns[self._first.wanted[0]][0]
-        return self._placed(first, list(zip(*costs, strict=True)))
+            self._cell = block.columns[rows.wanted[0]][0]
+        return self._placed(block, costs)
 
-    def _placed(self, block: Block, costs: list[tuple[float, ...]]) -> list[Trial]:
+    def _placed(self, block: Block, costs: list[float]) -> list[Trial]:
         """Return trials with what the design says of them; refuse a second value of what was not declared."""
-        rows, nothing = self._first, [""] * len(block)
-        design, at = rows.declared.design, rows.layout.located
+        rows, nothing = self._rows, [""] * len(block)
+        design, at = self.design, rows.layout.located
         tasks = nothing if design.by is None else block.names(at[design.by])
         strata = nothing if design.strata is None else block.names(at[design.strata])
         ids = nothing if design.id is None else block.columns[at[design.id]]
@@ -197,11 +183,11 @@ class TrialReader:
             values = zip(zip(tasks, strict=True), block.labelled(column), strict=True)
             where = self._at(block.numbers[0], column)  # after a refusal, lines are read one by one
             one_value(question, values, self._asked.setdefault(column, {}), where, rows.declared.answers)
-        whose = {task: _streams(task, self._rows) for task in set(tasks)}
-        trials = zip(block.numbers, costs, tasks, ids, strata, strict=True)
         found = [
-            Trial(number, cost, whose[task], self._id(each, number, design.id), None, stratum)
-            for number, cost, task, each, stratum in trials
+            Trial(number, cost, task, self._id(each, number, design.id), None, stratum)
+            for number, cost, task, each, stratum in zip(
+                block.numbers, costs, tasks, ids, strata, strict=True
+            )
         ]
         if not isinstance(design, WithPredictions):
             return found
@@ -219,7 +205,7 @@ class TrialReader:
             raise InvalidCost("is empty", where=self._at(number, column), remedy=remedy)
         if isinstance(cell, float) and cell.is_integer():  # JSON has one kind of number: 1.0 is 1
             return int(cell)
-        is_text = isinstance(cell, str) and self._first.file_format != "jsonl"
+        is_text = isinstance(cell, str) and self._rows.file_format != "jsonl"
         return int(cell) if is_text and cell.isdecimal() and len(cell) <= _LONGEST_NUMBER else cell
 
     def _predictions(
@@ -246,35 +232,23 @@ class TrialReader:
         return Place(self.source, "line", number, column)
 
 
-def trials_of(read: Sequence[Episodes], metrics: Sequence[str] = ("",)) -> list[Trial]:
-    """Return the trials of a file that was read as a whole, once for each metric."""
-    first = read[0]
-    nothing = ("",) * len(first)
-    numbers = first.numbers if len(first.numbers) else range(1, len(first) + 1)
-    tasks, strata = first.keys.get("by", nothing), first.keys.get("strata", nothing)
-    costs = zip(*(each.costs.tolist() for each in read), strict=True)
-    return [
-        Trial(int(number), cost, _streams(task, metrics), stratum=stratum)
-        for number, cost, task, stratum in zip(numbers, costs, tasks, strata, strict=True)
-    ]
+def trials_of(read: Episodes) -> list[Trial]:
+    """Return the trials of a file that was read as a whole."""
+    nothing = ("",) * len(read)
+    numbers = read.numbers if len(read.numbers) else range(1, len(read) + 1)
+    tasks, strata = read.keys.get("by", nothing), read.keys.get("strata", nothing)
+    trials = zip(numbers, read.costs.tolist(), tasks, strata, strict=True)
+    return [Trial(int(number), cost, task, stratum=stratum) for number, cost, task, stratum in trials]
 
 
-def _streams(task: str, metrics: Iterable[str]) -> tuple[str, ...]:
-    return tuple("/".join(filter(None, (task, metric))) for metric in metrics)
-
-
-def explained(fault: Refusal, raw: bytes = b"") -> Refusal:
+def explained(fault: Refusal) -> Refusal:
     """Return a refusal that says what can be done about its line."""
     if not isinstance(fault, InvalidCost):
         return fault
-    said = fault.remedy or ("correct it",)
-    if raw.endswith(TORN):
-        kept = shown(raw.decode("utf-8", "replace"))
-        said = (f"replace {kept} in the file that ends with -pipe, if you know how the episode ended",)
-    if fault.where and fault.where.number and not (fault.where.column or fault.cells):  # may be an outcome
-        said += ("; if it is not a trial, pass ", Argument("skip_malformed", True))
     changed = copy.copy(fault)
-    changed.remedy = said
+    changed.remedy = fault.remedy or ("correct it",)
+    if fault.where and fault.where.number and not (fault.where.column or fault.cells):  # may be an outcome
+        changed.remedy += ("; if it is not a trial, pass ", Argument("skip_malformed", True))
     return changed
 
 
@@ -292,7 +266,7 @@ def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | s
         if taken.fault is not None:
             raise taken.fault
         if not batch.lines:
-            if not asked and reader.lines > 1 and not reader.measures:
+            if not asked and reader.lines > 1 and not reader.is_open:
                 asked = True
                 yield "no trial and no column to read so far; name the column"
             yield None

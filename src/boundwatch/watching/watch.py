@@ -21,13 +21,12 @@ from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.detectors.saving import Count
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes.compatibility import OWN, measured_otherwise, own_costs
-from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal, shown
 from boundwatch.readers.lines import Batch, Position
 from boundwatch.watching.alarms import Alarms
-from boundwatch.watching.sources import Identity, KeptPipe, is_pipe, open_lines, until_interrupted
+from boundwatch.watching.sources import is_pipe, open_lines, until_interrupted
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import CUT_OFF, Trial, TrialReader, explained
+from boundwatch.watching.trials import Trial, TrialReader, explained
 
 Detector = SequentialTest | ChangeDetector | PredictedTest
 DETECTORS: dict[str, type[Detector]] = {
@@ -71,7 +70,6 @@ class Progress:
     """How far a watch has come: what its store keeps besides the detectors."""
 
     position: Position = field(default_factory=Position, init=False)
-    sender: Identity | None = field(default=None, init=False)
     skipped: Count = field(default=0, init=False)
     repeated: Count = field(default=0, init=False)
     gaps: Count = field(default=0, init=False)
@@ -84,10 +82,10 @@ class Progress:
 class Watch(Progress):
     """Detectors, and how much of their stream they have counted.
 
-    **Guarantee**: that of the detectors. With a store in a file, every line of a file, of a pipe that is
-    kept, or of a pipe whose sender numbers its episodes and repeats what was not printed, is counted exactly
-    once, whenever the process is killed. **Assumes**: a file is only appended to or rewritten with lines
-    added, and rotated by renaming.
+    **Guarantee**: that of the detectors. With a store in a file, every line of a file, or of a pipe whose
+    sender numbers its episodes and repeats what was not printed, is counted exactly once, whenever the
+    process is killed. **Assumes**: a file is only appended to or rewritten with lines added, and rotated by
+    renaming.
 
     With several detectors (one per task or robot), each has an equal share of the levels, so that the chance
     of any false ADVERSE is at most the level plus the family's delta. The level of a `ChangeDetector` is one
@@ -101,7 +99,7 @@ class Watch(Progress):
     >>> import boundwatch as bw
     >>> certificate = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
     >>> watch = Watch(build_detectors(certificate, "sequential-test", {}), "log", Store(None, "watch"))
-    >>> trials = [Trial(line, (cost,)) for line, cost in enumerate([0.7, 0.4, 0.9, 0.8], 1)]
+    >>> trials = [Trial(line, cost) for line, cost in enumerate([0.7, 0.4, 0.9, 0.8], 1)]
     >>> [(event.line, event.finding.verdict.value) for part in watch.run_whole(trials) for event in part]
     [(1, 'within'), (2, 'within'), (3, 'within'), (4, 'adverse')]
     """
@@ -119,7 +117,7 @@ class Watch(Progress):
     unfinished: int | None = field(default=None, init=False)  # the last line, if it has no newline yet
     likeness: dict[str, list[float]] = field(default_factory=dict, init=False)
     _changed: set[str] = field(default_factory=set, init=False, repr=False)
-    _torn: Refusal | None = field(default=None, init=False, repr=False)
+    _is_pipe: bool = field(default=False, init=False, repr=False)
 
     @property
     def episodes(self) -> int:
@@ -142,11 +140,9 @@ class Watch(Progress):
         return all(one.n > 0 and bool(one.finding().no_worse) for one in asked) if asked else None
 
     @property
-    def measures(self) -> dict[str, Measure]:
-        """How the costs of each stream are read, once that is known; of none if a file was read whole."""
-        known = {} if self.reader is None else self.reader.measures
-        found = {name: known.get(name.rpartition("/")[2]) or known.get("") for name in self.detectors}
-        return {name: measure for name, measure in found.items() if measure is not None}
+    def _may_go_on(self) -> bool:
+        """Whether those who come back find the rest of what is not whole yet."""
+        return self.store.path is not None and not self._is_pipe
 
     @property
     def _is_over(self) -> bool:
@@ -170,24 +166,21 @@ class Watch(Progress):
 
     def open(self, stream: str, *, follow: bool = False) -> Iterable[Batch]:
         """Return where the lines come from, at the place where the watch left off."""
-        state = self.store.path
-        if not is_pipe(stream):
-            if state is not None and self.position == Position() and Path(stream).exists():
-                named = Path(stream).stat()  # it may be rotated before its first line is counted
-                self.position = Position(device=named.st_dev, inode=named.st_ino)
-                self.save()
-            return open_lines(stream, self.position, follow=follow)
-        if state is None:
-            return open_lines(stream)
-        kept = state.with_name(f"{state.name}-pipe")
-        if not kept.exists() or kept.stat().st_size == self.position.offset:  # all of it was counted
-            kept.unlink(missing_ok=True)
+        path = self.store.path
+        self._is_pipe = is_pipe(stream)
+        if self._is_pipe:
+            if path is not None and self.reader is not None:
+                if self.reader.design.id is None:
+                    problem = "is a pipe, of which a kill loses what was read and not counted yet"
+                    remedy = "number its episodes, name the field with ", Argument("id"), ", or watch a file"
+                    raise InvalidSetting(problem, where=Place(self.source), remedy=remedy)
+                self.reader.begin()
             self.position = Position()
-        self.save()
-        source = KeptPipe(stream, kept, self.position, self.sender)
-        self.sender = source.sender
-        self.save()  # before the first byte: whose line it is that may be cut off
-        return source
+        elif path is not None and self.position == Position() and Path(stream).exists():
+            named = Path(stream).stat()  # it may be rotated before its first line is counted
+            self.position = Position(device=named.st_dev, inode=named.st_ino)
+            self.save()
+        return open_lines(stream, self.position, follow=follow)
 
     def run(self, source: Iterable[Batch]) -> Iterator[Events]:
         """Count the lines of a source; what is yielded is in the store.
@@ -204,17 +197,13 @@ class Watch(Progress):
                 yield from self._run(batches)
                 yield from self._end()
         except Refusal as fault:
-            own = isinstance(fault, ProvenanceMismatch)
-            if isinstance(source, KeptPipe):
-                source.keep_rest()
-            elif (self.episodes if own else self.position.lines) == 0:  # nothing came of it
+            is_own = isinstance(fault, ProvenanceMismatch)
+            if self.episodes == 0 and (is_own or self.position.lines == 0):  # nothing came of it
                 self.store.delete()
             raise
         finally:
             if isinstance(batches, Generator):
                 batches.close()
-            if isinstance(source, KeptPipe):
-                source.close()
 
     def _run(self, batches: Iterator[Batch]) -> Iterator[Events]:
         held: Batch | None = None  # its last line has no newline
@@ -224,18 +213,20 @@ class Watch(Progress):
                 fault = None
                 if batch.lines:
                     if held is not None:
-                        fault = self._refuse_torn(held.lines[-1].number, events)
+                        fault = self._refuse_torn(held, events)
                     held = batch if batch.torn else None
                     if fault is None and held is None:
                         fault = self._take(batch, events)
                 yield from self._say(events, fault)
                 if self._is_over:
                     return
-        if held is not None and self.store.path is not None:
+        if held is not None and self._may_go_on:
             self.unfinished = held.lines[-1].number  # left for those who come back
         elif held is not None:
             events = []
-            yield from self._say(events, self._take(held, events))
+            is_kept = self.store.path is not None
+            fault = self._refuse_torn(held, events) if is_kept else self._take(held, events)
+            yield from self._say(events, fault)
 
     def run_whole(self, trials: Sequence[Trial]) -> Iterator[Events]:
         """Count the trials of a file that was read as a whole, and compared with the certificate then."""
@@ -271,15 +262,14 @@ class Watch(Progress):
     def _end(self) -> Iterator[Events]:
         if self.alarms.undelivered:
             yield from self._say([], at_once=True)  # one last try
-        if self._torn is not None:
-            raise self._torn
         alarmed = any(one.first_alarm is not None for one in self.detectors.values())
-        if self.reader is not None and self.store.path is None and not alarmed:
+        if self.reader is not None and not self._may_go_on and not alarmed:
             self.reader.end()
 
-    def _refuse_torn(self, number: int, events: Events) -> Refusal | None:
-        """Return that the last line of a file, or of a sender, is not whole, as another one follows."""
-        problem = "has no newline, and another file or sender followed"
+    def _refuse_torn(self, held: Batch, events: Events) -> Refusal | None:
+        """Return that the last line of a file, or of a sender, is not whole, and never will be."""
+        number = held.lines[-1].number
+        problem = "has no newline: what wrote it ended in the middle of it"
         fault = explained(InvalidCost(problem, where=Place(self.source, "line", number)))
         if not self.lenient:
             return fault
@@ -297,23 +287,18 @@ class Watch(Progress):
         taken = self.reader.read(batch.lines, lenient=self.lenient)
         lines, fault = taken.lines, taken.fault
         counted, stopped = self._count(taken.trials, events)
-        raw = b"" if fault is None else batch.lines[lines].raw
         if stopped is not None or counted < len(taken.trials):
-            lines, fault, raw = self.reader.go_back(before, batch.lines, counted), stopped, b""
+            lines, fault = self.reader.go_back(before, batch.lines, counted), stopped
         elif self._is_over:  # the last trial before a line that nobody asks about any more
             fault = None
-        last = taken.trials[-1].number if taken.trials else 0
         reached = batch.lines[lines - 1].number if lines else 0
-        # Those who come back read the lines after that then.
-        for number, refusal in [each for each in taken.skipped if each[0] <= reached]:
-            if refusal.problem == CUT_OFF and not self.lenient:
-                self._torn = refusal if number > last else None
-            else:
+        for number, refusal in taken.skipped:
+            if number <= reached:  # those who come back read the lines after that then
                 self._skip(number, refusal, events)
         if lines:
             self.position = batch.position(lines)
         self.save()
-        return None if fault is None else explained(fault, raw)
+        return None if fault is None else explained(fault)
 
     def _count(self, trials: Iterable[Trial], events: Events) -> tuple[int, Refusal | None]:
         """Count trials; return how many were, and what made it stop, if that was not an alarm."""
@@ -334,28 +319,27 @@ class Watch(Progress):
 
     def _is_new(self, trial: Trial, events: Events) -> bool:
         """Return whether to count a trial; refuse costs that its detector would not take, and wrong ids."""
-        where = Place(self.source, "line", trial.number)
-        for stream, cost in zip(trial.streams, trial.costs, strict=True):
-            detector = self.detectors.get(stream)
-            if detector is None:
-                problem, remedy = no_certificate(stream, self.detectors)
-                raise InvalidCost(f"is of {shown(stream)}, which {problem}", where=where, remedy=remedy)
-            if detector.certificate.binary and cost not in (0, 1):
-                problem = f"has cost {cost:g}, which is not 0 or 1; binary costs were promised"
-                raise InvalidCost(problem, where=where)
-            if isinstance(detector, RoundsTest):
-                detector.refuse_other(trial.stratum, where)
+        where, stream = Place(self.source, "line", trial.number), trial.stream
+        detector = self.detectors.get(stream)
+        if detector is None:
+            problem, remedy = no_certificate(stream, self.detectors)
+            raise InvalidCost(f"is of {shown(stream)}, which {problem}", where=where, remedy=remedy)
+        if detector.certificate.binary and trial.cost not in (0, 1):
+            problem = f"has cost {trial.cost:g}, which is not 0 or 1; binary costs were promised"
+            raise InvalidCost(problem, where=where)
+        if isinstance(detector, RoundsTest):
+            detector.refuse_other(trial.stratum, where)
         if trial.id is None:
             return True
-        counted = self.store.costs_of(trial.streams[0], trial.id)
+        counted = self.store.cost_of(stream, trial.id)
         if counted is not None:
-            if counted != list(trial.costs):
-                was, now = (", ".join(map(shortest, each)) for each in (counted, trial.costs))
+            if counted != trial.cost:
+                was, now = shortest(counted), shortest(trial.cost)
                 problem = f"has id {shown(trial.id)} and cost {now}, but this id was counted with cost {was}"
                 raise InvalidCost(problem, where=where, remedy="an id names one episode: correct it")
             self.repeated += 1
             return False
-        highest = self.highest.get(trial.streams[0])
+        highest = self.highest.get(stream)
         if type(trial.id) is int and highest is not None and trial.id != highest + 1:
             missing = trial.id - highest - 1
             order = f"{missing} missing" if missing > 0 else "out of order"
@@ -369,44 +353,41 @@ class Watch(Progress):
 
     def _update(self, trial: Trial, events: Events) -> Refusal | None:
         """Count a trial; return why not, for streams that turn out to be the certificate's own costs."""
-        fault: Refusal | None = None
-        self.last, self._torn = trial, None
-        for stream, cost in zip(trial.streams, trial.costs, strict=True):
-            detector = self.detectors[stream]
-            self._changed.add(stream)
-            if detector.n == 0 or stream in self.likeness:
-                fault = self._compare(trial, stream, cost, events) or fault
-                if fault is not None and detector.n == 0:
-                    continue
+        self.last, stream, cost = trial, trial.stream, trial.cost
+        detector = self.detectors[stream]
+        self._changed.add(stream)
+        fault = None
+        if detector.n == 0 or stream in self.likeness:
+            fault = self._compare(trial, events)
+        if fault is None or detector.n > 0:
             more: tuple[Any, ...] = trial.predictions or ()
             if isinstance(detector, RoundsTest):
                 more = (trial.stratum,)
             finding = detector.update(cost, *more)
             events.append(Counted(trial.number, cost, stream, finding, self.skipped, trial.stratum))
         if trial.id is not None:
-            stream = trial.streams[0]
-            self.store.remember(stream, trial.id, trial.costs)
+            self.store.remember(stream, trial.id, cost)
             if type(trial.id) is int:
                 self.highest[stream] = max(trial.id, self.highest.get(stream, trial.id))
         return fault
 
-    def _compare(self, trial: Trial, stream: str, cost: float, events: Events) -> ProvenanceMismatch | None:
+    def _compare(self, trial: Trial, events: Events) -> ProvenanceMismatch | None:
         """Say what makes a verdict doubtful that did not before; return that these are no new costs."""
+        if self.reader is None:  # a whole file was compared when it was read
+            return None
+        stream, measure = trial.stream, self.reader.measure
         detector = self.detectors[stream]
         called = ": ".join(filter(None, (self.source, stream)))
         if detector.n == 0:
-            measure = self.measures.get(stream)
-            if measure is None:  # a whole file was compared when it was read
-                return None
             self.likeness[stream] = []
             doubts = measured_otherwise(detector.certificate, measure)
             events += [Notice(f"warning: {called}: {doubt}") for doubt in doubts]
         costs, certified = self.likeness[stream], detector.certificate
-        costs.append(cost)
+        costs.append(trial.cost)
         if len(costs) < (certified.n or 0):
             return None
         del self.likeness[stream]
-        own = own_costs(certified, self.measures[stream], np.array(costs))
+        own = own_costs(certified, measure, np.array(costs))
         if own is not None and own.kind == "own":
             detector.reset()  # they are no evidence; what other streams have seen is
             self.alarms.told.pop(stream, None)
