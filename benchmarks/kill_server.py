@@ -34,6 +34,7 @@ import boundwatch as bw
 from benchmarks.serve import free_port, postgresql, start_server
 from boundwatch.server.database import Database
 from boundwatch.server.live_detectors import verify
+from boundwatch.server.queries import totals
 from boundwatch.server.tables import episodes, streams
 
 SEED = 20261116
@@ -191,8 +192,9 @@ def _start(database: str, certificate: Path, port: int, *, wait: bool = True) ->
 def _judge(database: str, clients: list[_Client]) -> dict[str, Any]:
     opened = Database(database)
     with opened.read() as connection:
-        query = select(streams.c.name, episodes.c.episode, episodes.c.cost, episodes.c.number)
+        query = select(streams.c.name, episodes.c.episode, episodes.c.cost)
         rows = connection.execute(query.join(streams, streams.c.id == episodes.c.stream_id)).all()
+        waiting = totals(connection)["episodes_waiting"]
     stored = {(row.name, row.episode): row.cost for row in rows}
     acknowledged = {key: cost for client in clients for key, cost in client.acknowledged.items()}
     sent = {key: cost for client in clients for key, cost in client.sent.items()}
@@ -205,7 +207,7 @@ def _judge(database: str, clients: list[_Client]) -> dict[str, Any]:
         "twice": len(rows) - len(stored),
         "altered": sum(stored[key] != cost for key, cost in sent.items() if key in stored),
         "invented": sum(key not in sent for key in stored),
-        "not_counted": sum(row.number is None for row in rows),
+        "not_counted": waiting,
         "refused": sum(len(client.refused) for client in clients),
         "watches": len(replayed),
         "replay_differs": sum(bool(each.fault) for each in replayed),

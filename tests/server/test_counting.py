@@ -11,7 +11,7 @@ from sqlalchemy import delete, func, select, update
 
 import boundwatch as bw
 from boundwatch.errors import InvalidSetting
-from boundwatch.server import commit, counting
+from boundwatch.server import commit, counting, queries
 from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
@@ -40,7 +40,7 @@ def report(stream, episode, cost):
 
 def waiting(database):
     with database.read() as connection:
-        return connection.execute(select(func.count()).where(episodes.c.number.is_(None))).scalar()
+        return queries.totals(connection)["episodes_waiting"]
 
 
 def assert_replays(database):
@@ -202,7 +202,6 @@ ONE = update(episodes).where(episodes.c.number == 30)
         update(watches).values(evidence_adverse=2.0),
         update(watches).values(verdict="benign"),
         update(watches).values(last_seen=1.0),
-        update(watches).values(pruned=1),
         update(watches).where(watches.c.generation == 2).values(closed=1.0),
         update(watches).where(watches.c.generation == 1).values(closed=None),
         update(watches).where(watches.c.generation == 1).values(closed=1.0),

@@ -25,7 +25,7 @@ def test_what_is_deployed_knows_the_metrics_and_options(sqlite):
     assert len(used) >= 5
     assert json.loads((folder / "grafana.json").read_text())["panels"]
     monitor = yaml.safe_load((folder / "compose.yaml").read_text())["services"]["monitor"]
-    settings = Settings.gather({}, None, monitor["environment"])
+    settings = Settings.gather({}, monitor["environment"])
     assert (settings.workers, settings.allow_host, settings.silent_minutes) == (2, ("monitor",), 30.0)
     _check_compose(folder, yaml.safe_load((folder / "compose.yaml").read_text()))
     _check_dockerfile(folder)

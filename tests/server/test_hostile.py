@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import stat
 
@@ -58,20 +57,6 @@ def test_a_zero_character_is_no_failure_of_the_database(on_postgresql):
     pages = ("/?search=%00", "/?certificate=%00", "/streams/%00", "/fleet?search=%00")
     for path in (*pages, *(f"/api/v1/streams{rest}" for rest in listing)):
         assert 200 <= on_postgresql.ask("GET", path)[0] < 500, path
-
-
-def test_an_event_stream_ends_when_its_token_is_revoked(start):
-    server = start()
-    token = server.token("wall", "read")
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    connection.request("GET", "/events", headers={"Authorization": f"Bearer {token}"})
-    answer = connection.getresponse()
-    assert answer.readline() == b"retry: 3000\n"
-    assert server.run("token", "revoke", "wall").returncode == 0
-    while answer.readline():  # until the server ends it
-        pass
-    connection.close()
-    assert server.ask("GET", "/api/v1/streams", token=token)[0] == 401
 
 
 def test_a_token_cannot_begin_streams_without_limit(start):

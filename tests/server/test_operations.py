@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import http.client
 import json
 import re
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -139,8 +137,6 @@ def test_an_address_in_use_is_named_in_one_line(shared):
         {"alpha_benign": 2.0},
         {"webhook": ["hooks.example.com/secret"]},
         {"on_alarm": ["no-such-program"]},
-        {"email": ["me"]},
-        {"email": ["me@example.com"], "smtp": "localhost:smtp"},
         {"tls_certificate": Path("typo.pem")},
         {"tls_key": Path("key.pem")},
     ],
@@ -175,51 +171,47 @@ def test_a_database_that_is_not_there_is_neither_read_nor_made(tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_settings_come_from_options_then_the_environment_then_the_file(tmp_path):
-    path = tmp_path / "monitor.toml"
-    path.write_text('port = 1000\nhost = "::1"\nworkers = 2\nwebhook = ["https://a.example/x"]\n')
+def test_settings_come_from_options_then_the_environment():
     environment = {"BOUNDWATCH_PORT": "2000", "BOUNDWATCH_WORKERS": "3"}
-    environment |= {"BOUNDWATCH_WEBHOOK_SECRET": "s3cret"}
-    settings = Settings.gather({"port": 3000, "workers": None}, str(path), environment)
-    assert (settings.port, settings.workers, settings.host) == (3000, 3, "::1")
+    environment |= {"BOUNDWATCH_WEBHOOK": "https://a.example/x", "BOUNDWATCH_WEBHOOK_SECRET": "s3cret"}
+    settings = Settings.gather({"port": 3000, "workers": None}, environment)
+    assert (settings.port, settings.workers) == (3000, 3)
     assert settings.channels[0].secret == environment["BOUNDWATCH_WEBHOOK_SECRET"]
     assert "s3cret" not in repr(settings)
     assert "a.example" not in repr(settings)
     assert msgspec.json.decode(msgspec.json.encode(settings), type=Settings) == settings
 
 
-def test_options_files_and_variables_have_the_same_names():
+def test_options_and_variables_have_the_same_names():
     command = built(app).get_command(typer.Context(built(app)), "serve")
     options = {parameter.name for parameter in command.params}
-    acts = {"config", "demo", "verify", "export", "restore", "help"}
-    only_settings = {"discovery_rate", "rate_limit", "sender", "streams_per_token", "webhook_secret"}
+    acts = {"demo", "verify", "export", "restore", "help"}
+    only_settings = {"discovery_rate", "rate_limit", "streams_per_token", "webhook_secret"}
     assert {field.name for field in dataclasses.fields(Settings)} - only_settings == options - acts
     environment = {
         "BOUNDWATCH_ON_ALARM": "notify --all\npage 'the night shift'",
-        "BOUNDWATCH_EMAIL": "a@example.com b@example.com",
+        "BOUNDWATCH_ALLOW_HOST": "a.example.com b.example.com",
     }
-    settings = Settings.gather({}, None, environment)
+    settings = Settings.gather({}, environment)
     assert settings.on_alarm == ("notify --all", "page 'the night shift'")
-    assert settings.email == ("a@example.com", "b@example.com")
+    assert settings.allow_host == ("a.example.com", "b.example.com")
 
 
 @pytest.mark.parametrize(
     ("meant", "variables"),
     [
         ("BOUNDWATCH_WEBHOOK,", "WEBHOOKS WEBHOOK_URLS SLACK_WEBHOOK"),
-        ("BOUNDWATCH_EMAIL,", "EMAILS"),
         ("BOUNDWATCH_ON_ALARM,", "ALARM"),
         ("BOUNDWATCH_ALLOW_HOST,", "ALLOW_HOSTS"),
         ("BOUNDWATCH_PORT,", "PROT port"),
         ("BOUNDWATCH_TLS_CERTIFICATE,", "TLS_CERT"),
-        ("BOUNDWATCH_SMTP,", "SMTP_HOST"),
         ("one of BOUNDWATCH_DATABASE, BOUNDWATCH_HOST, ", "VERSION"),
     ],
 )
 def test_a_variable_that_is_no_setting_is_refused(meant, variables):
     for variable in variables.split():
         with pytest.raises(InvalidSetting, match=f"correct it to {meant}") as refused:
-            Settings.gather({}, None, {f"BOUNDWATCH_{variable}": "x"})
+            Settings.gather({}, {f"BOUNDWATCH_{variable}": "x"})
         assert refused.value.name == f"BOUNDWATCH_{variable}"
 
 
@@ -230,7 +222,7 @@ def test_variables_of_other_parts_are_no_settings():
     environment = {f"BOUNDWATCH_{name}": "x" for name in (*others, *services)}
     environment |= {"WEBHOOKS": "x", "EMAIL": "x"}
     environment |= {f"BOUNDWATCH_{name}": "tcp://10.0.0.1:8080" for name in ("PORT", "DB_PORT")}
-    assert Settings.gather({}, None, environment) == Settings()
+    assert Settings.gather({}, environment) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -243,27 +235,18 @@ def test_variables_of_other_parts_are_no_settings():
     ],
 )
 def test_alarms_link_to_what_people_open(options, address):
-    settings = Settings.gather({**options, "on_alarm": ["true"], "email": ["a@example.com"]}, None, {})
+    settings = Settings.gather({**options, "on_alarm": ["true", "false"]}, {})
     assert [channel.monitor for channel in settings.channels] == [address] * 2
     assert settings.channels is settings.channels  # not checked anew with every notice
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("prot = 1", "prot"),
-        ('port = "x"', "port"),
-        ("port = ", None),
-        ("port = true", "port"),
-        ('public_url = "monitor"', "public_url"),
-    ],
+    ("name", "value"), [("port", "x"), ("port", "true"), ("public_url", "monitor"), ("workers", "0")]
 )
-def test_a_wrong_setting_is_named(tmp_path, text, name):
-    path = tmp_path / "monitor.toml"
-    path.write_text(text)
-    with pytest.raises(InvalidSetting, match=r"monitor\.toml: ") as refused:
-        Settings.gather({}, str(path), {})
-    assert refused.value.name == (None if name is None else f"{path}: {name}")
+def test_a_wrong_setting_is_named(name, value):
+    with pytest.raises(InvalidSetting) as refused:
+        Settings.gather({}, {f"BOUNDWATCH_{name.upper()}": value})
+    assert refused.value.name == f"BOUNDWATCH_{name.upper()}"
 
 
 def test_two_processes_share_one_postgresql_and_end_cleanly(start, postgres):
@@ -303,7 +286,7 @@ def test_what_was_acknowledged_before_the_end_is_there_after_it(start):
     status, answer = server.ask("GET", "/api/v1/streams/arm-1")
     assert "30 of 30 failed; certified: fails in " in page
     assert "expected cost" not in page
-    assert "It alarms at an exact line of failures, usually before evidence 2" in page
+    assert "It alarms at an exact line of failures" in page
     line = re.search(r'aria-label="30 failures in 30 trials; the alarm is at (\d+)\."', page)
     assert line is not None, "failures are drawn against the line at which they alarm"
     assert 5 <= int(line[1]) <= 25
@@ -359,18 +342,10 @@ def test_the_demo_shows_drones_and_keeps_nothing(start):
 
 
 def test_an_open_page_hears_of_changes(shared):
-    connection = http.client.HTTPConnection("127.0.0.1", shared.port, timeout=20)
-    connection.request("GET", "/events")
-    answer = connection.getresponse()
-    assert answer.headers["Content-Type"].startswith("text/event-stream")
-    time.sleep(0.2)
+    before = shared.ask("GET", "/changes")[1]
     shared.report(episode("arm-1", 1))
-    heard = b""
-    while b'"arm-1"' not in heard:
-        heard += answer.readline()  # a server that says nothing ends this by the connection's timeout
-        assert heard
-    assert b"event: changed" in heard
-    connection.close()
+    after = shared.ask("GET", "/changes")[1]
+    assert after["episode"] > (before["episode"] or 0)
 
 
 def test_nothing_that_openapi_allows_breaks_the_server(start):

@@ -61,7 +61,7 @@ def routes(tmp_path_factory):
             found += [(name, path.replace("{fingerprint}", "lab")) for name in route.methods - {"HEAD"}]
         else:  # a router that was included
             stack += list(route.original_router.routes)
-    kinds = "/ /events /metrics /api/v1/episodes /api/v1/openapi.json /streams/arm-1 /alarms"
+    kinds = "/ /changes /metrics /api/v1/episodes /api/v1/openapi.json /streams/arm-1 /alarms"
     assert set(kinds.split()) <= {path for _, path in found}
     return [(method, path) for method, path in sorted(found) if path not in PUBLIC]
 

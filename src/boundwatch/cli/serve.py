@@ -38,13 +38,9 @@ def serve(
     tls_key: Path | None = None,
     webhook: list[str] | None = None,
     on_alarm: list[str] | None = None,
-    email: list[str] | None = None,
-    smtp: str | None = None,
     tell: Literal["streams", "discoveries"] | None = None,
     fleet_size: Annotated[int | None, AT_LEAST_1] = None,
     silent_minutes: Annotated[float | None, AT_LEAST_0] = None,
-    retain_days: Annotated[float | None, AT_LEAST_0] = None,
-    config: str | None = None,
     demo: bool = False,
     verify: bool = False,
     export: Path | None = None,
@@ -52,7 +48,7 @@ def serve(
 ) -> None:
     """Run the live monitor: robots report episodes, people look at one page, alarms reach them.
 
-    Options up to --retain-days can also be set in the TOML file, or as variables such as BOUNDWATCH_PORT.
+    Options up to --silent-minutes can also be set as variables such as BOUNDWATCH_PORT.
 
     Options
     -------
@@ -69,13 +65,10 @@ def serve(
     tls_key FILE: Its key.
     webhook URL: POST alarms here; signed with BOUNDWATCH_WEBHOOK_SECRET if it is set.
     on_alarm COMMAND: Run this at an alarm, which it reads as JSON from standard input.
-    email ADDRESS: Email address to send alarms to.
-    smtp HOST:PORT: Mail server. [default: localhost:25]
     tell: Of what people hear: alarms of all streams, or discoveries at one rate. [default: streams]
     fleet_size N: About how many streams there will be; the first N divide one half of the false discovery
         rate. Set it once, before the first stream is bound. [default: 20]
     silent_minutes N: Call a stream silent after N minutes without an episode.
-    retain_days N: Forget closed generations' episodes and old meta after N days.
     demo: Fill a temporary database with drones, one of which meets wind.
     verify: Replay all episodes, compare with what is shown, and exit.
     export FILE: Write a backup as JSON lines, and exit.
@@ -91,7 +84,7 @@ def serve(
         raise MissingExtra("boundwatch serve", "serve") from error
 
     known = {field.name for field in fields(Settings)}
-    settings = Settings.gather({name: value for name, value in given.items() if name in known}, config)
+    settings = Settings.gather({name: value for name, value in given.items() if name in known})
     if demo:
         from boundwatch.demo.drones import serve_demo
 
@@ -126,11 +119,8 @@ def _maintain(database: Database, *, verify: bool, export: Path | None, restore:
         faults = [each for each in checked if each.fault]
         for each in faults:
             print(f"DIFFERS  {each.stream}, generation {each.generation}: {each.fault}")
-        counted = sum(each.n for each in checked if not each.pruned)
-        pruned = sum(each.pruned for each in checked)
-        left_out = f"; {pruned} without episodes, by retention, not replayed" if pruned else ""
-        watched = f"{len(checked) - pruned} watches: {len(faults)} differ"
-        print(f"replayed {counted} episodes of {watched}{left_out}\n{live_detectors.UNSEEN}")
+        watched = f"{sum(each.n for each in checked)} episodes of {len(checked)} watches"
+        print(f"replayed {watched}: {len(faults)} differ\n{live_detectors.UNSEEN}")
         if faults:
             problem = f"{len(faults)} watches differ from a replay; restore a backup, or report a bug"
             raise BoundwatchError(problem)

@@ -36,7 +36,6 @@ def create(
     scope: list[str],
     stream: list[str] | None = None,
     database: str | None = None,
-    config: str | None = None,
 ) -> None:
     """Create a token and print it. Only its hash is kept: this is the only time you see it.
 
@@ -46,7 +45,7 @@ def create(
     scope SCOPE: report, read or administer (which includes read).
     stream PATTERN: Streams that it may report for, such as 'arm-*'. [default: all]
     """
-    with _open(database, config, create=True) as opened, opened.write() as connection:
+    with _open(database, create=True) as opened, opened.write() as connection:
         from boundwatch.server.access import create_token
 
         token = create_token(connection, name, scope, stream or ["*"], by="command line")
@@ -54,14 +53,14 @@ def create(
 
 
 @command(group=group, example="boundwatch token revoke cell-2")
-def revoke(name: str, *, database: str | None = None, config: str | None = None) -> None:
+def revoke(name: str, *, database: str | None = None) -> None:
     """Revoke a token and end its sessions; running servers refuse it within two seconds.
 
     Options
     -------
     name NAME: Which one.
     """
-    with _open(database, config) as opened, opened.write() as connection:
+    with _open(database) as opened, opened.write() as connection:
         from boundwatch.server.access import revoke_token
 
         revoke_token(connection, name, by="command line")
@@ -69,9 +68,9 @@ def revoke(name: str, *, database: str | None = None, config: str | None = None)
 
 
 @command(group=group, example="boundwatch token list")
-def list_(*, database: str | None = None, config: str | None = None, as_json: bool = False) -> None:
+def list_(*, database: str | None = None, as_json: bool = False) -> None:
     """List the tokens, valid and revoked."""
-    with _open(database, config) as opened, opened.read() as connection:
+    with _open(database) as opened, opened.read() as connection:
         from boundwatch.server.access import list_tokens
 
         rows = [dict(row) for row in list_tokens(connection)]
@@ -85,12 +84,12 @@ def list_(*, database: str | None = None, config: str | None = None, as_json: bo
         print(f"  {state:8} {day}  {row['scopes']:24} {streams:20} {row['name']}")
 
 
-def _open(database: str | None, config: str | None, *, create: bool = False) -> closing[Database]:
+def _open(database: str | None, *, create: bool = False) -> closing[Database]:
     try:
         from boundwatch.server.database import Database
         from boundwatch.server.settings import Settings
     except ImportError as error:
         raise MissingExtra("boundwatch token", "serve") from error
-    opened = Database(Settings.gather({"database": database}, config).database)
+    opened = Database(Settings.gather({"database": database}).database)
     opened.migrate(create=create)
     return closing(opened)

@@ -191,7 +191,7 @@ def list_episodes(
     """List episodes of a stream in the order in which they were counted."""
     with reading(request) as connection:
         row = queries.find_stream(connection, stream, generation)
-        found = queries.list_episodes(connection, row["id"], after=after, limit=size)
+        found = queries.list_episodes(connection, row, after=after, limit=size)
     listed = _chosen(found, "number episode cost time received meta")
     for each in listed:
         each["meta"] = each["meta"] and json.loads(each["meta"])

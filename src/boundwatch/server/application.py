@@ -28,7 +28,7 @@ from starlette.staticfiles import StaticFiles
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting
-from boundwatch.server import api, bindings, events, metrics, pages, roster, upkeep
+from boundwatch.server import api, bindings, metrics, pages, roster, upkeep
 from boundwatch.server.access import Gatekeeper
 from boundwatch.server.bindings import Binding
 from boundwatch.server.counting import Ledger
@@ -52,14 +52,13 @@ def create_application(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         default = await run_in_threadpool(default_binding, settings, database, warm=True)
         most = settings.streams_per_token
-        ledger = Ledger(database, default=default, channels=settings.channels, most_begun=most)
+        told = settings.channels if settings.tell == "streams" else ()
+        ledger = Ledger(database, default=default, channels=told, most_begun=most)
         threads: list[Ledger | Chore] = [ledger, *upkeep.begin(database, settings, ledger.roster)]
-        app.state.ledger, app.state.announcer = ledger, events.Announcer(database)
-        tasks = [asyncio.create_task(each) for each in (app.state.announcer.look(), sentinel.watch())]
+        app.state.ledger, watching = ledger, asyncio.create_task(sentinel.watch())
         _LOG.info("ready on %s", database.shown)
         yield
-        for task in tasks:
-            task.cancel()
+        watching.cancel()
         await asyncio.gather(*(run_in_threadpool(each.close) for each in threads))
         database.close()
         _LOG.info("stopped")
@@ -74,7 +73,7 @@ def create_application(settings: Settings) -> FastAPI:
     )
     app.state.database, app.state.settings = database, settings
     app.state.gatekeeper = Gatekeeper(database)
-    for each in (api, pages, events, metrics):
+    for each in (api, pages, metrics):
         app.include_router(each.router)
     for path in ("/healthz", "/readyz"):
         app.add_api_route(path, _say_status, include_in_schema=False)

@@ -130,7 +130,7 @@ def bind(
         connection.execute(update(watches).where(current).values(closed=now))
     start = _start(connection, binding)
     adverse, benign = thresholds(start.detector)
-    kept: dict[str, Any] = {"stream_id": stream["id"], "generation": generation, "pruned": 0}
+    kept: dict[str, Any] = {"stream_id": stream["id"], "generation": generation}
     kept |= {"created": now, "created_by": by, "reason": reason, **binding._asdict(), **binding.levels}
     kept |= {"threshold_adverse": adverse, "threshold_benign": benign, "place": None}
     if binding.detector == "sequential-test":  # how many of them have begun, of all streams and generations

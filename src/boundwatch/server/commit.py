@@ -1,4 +1,8 @@
-"""One commit of a process: what was reported to it, and what others have stored of its streams."""
+"""One commit of a process: what was reported to it, and what others have stored of its streams.
+
+An episode's number is its place in its watch, and is given with the watch's row locked, by whichever process
+stores it. The first `n` of a watch are counted; those behind wait for the process that counts the stream.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,10 @@ from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
 from boundwatch.server.bindings import BINDING_LOCK, bind
 from boundwatch.server.database import find_rows, lock, write_rows
-from boundwatch.server.live_detectors import SUMMARY, LiveDetector, evidence
+from boundwatch.server.live_detectors import LATER, SUMMARY, LiveDetector, evidence
 from boundwatch.server.models import Refused, Report
 from boundwatch.server.roster import SHARDS, Roster
-from boundwatch.server.tables import checkpoints, episodes, streams, watches
+from boundwatch.server.tables import checkpoints, episodes, handed, streams, watches
 
 if TYPE_CHECKING:
     from boundwatch.server.counting import Ledger
@@ -36,8 +40,8 @@ _WATCHES = (
     "WHERE watches.id = asked.column1"
 )
 _CURRENT = _WATCHES.replace("watches.id = asked.column1", "stream_id = asked.column1 AND closed IS NULL")
-_STORED = ("stream_id", "episode", "watch_id", "cost", "time", "received")
-_WAITING = select(*(episodes.c[name] for name in _STORED)).where(episodes.c.number.is_(None))
+_HANDED = select(handed.c.watch_id, watches.c.stream_id).select_from(handed.join(watches))
+_TAILS = "SELECT asked.column1, (SELECT max(number) FROM episodes WHERE watch_id = asked.column1) FROM ASKED"
 # SQLite uses the index with this order of tables; for (stream_id, episode) IN … it reads all episodes.
 _FIND_EPISODES = (
     "SELECT stream_id, episode, cost FROM ASKED CROSS JOIN episodes "
@@ -60,49 +64,44 @@ class Request(NamedTuple):
     future: Future[dict[str, Any]]
 
 
-class _Episode(NamedTuple):
-    stream_id: int
-    episode: str
-    watch_id: int
-    cost: float
-    time: float | None
-    received: float
-    meta: str | None = None
-    is_stored: bool = True  # without its number
+_Counted = tuple[float, str, float | None, float]
+"""What a detector counts of an episode: its cost, id, time, and when it was received."""
 
 
 class Commit:
-    """One commit: looks everything up, judges each request, counts what is new."""
+    """One commit: looks everything up, judges each request, stores what is new, counts what is its own."""
 
     def __init__(self, ledger: Ledger, group: list[Request], *, drains: bool) -> None:
         self.ledger, self.group, self.drains = ledger, group, drains
         self.now = time.time()
         self.too_many: set[str] = set()
-        self.new: dict[int, list[_Episode]] = defaultdict(list)
-        self.left: list[_Episode] = []
+        self.rows: list[tuple[Any, ...]] = []
+        self.new: dict[int, list[_Counted]] = defaultdict(list)
+        self.left: set[int] = set()
+        """The watches of which others count what is stored."""
         self.live: dict[int, LiveDetector] = {}
 
     def run(self, connection: Connection, new: Sequence[str]) -> list[dict[str, Any] | Refused]:
-        """Count, after binding new streams; raise `Again` if others have to be bound first."""
+        """Store and count, after binding new streams; raise `Again` if others have to be bound first."""
         self._bind(connection, new)
         names = sorted({report.stream for request in self.group for report in request.reports})
         self.ids = self._find_streams(connection, names)
         missing = [name for name in names if name not in self.ids and name not in self.too_many]
         if missing and self.ledger.default is not None:
             raise Again(missing)
-        mine = {key for key in self.ids.values() if self.ledger.roster.owns(key)}
-        others = set(self.ids.values()) - mine
-        if self.drains:
-            mine.update(waiting_streams(connection, self.ledger.roster))
-        self.locked = _find_watches(connection, mine, locked=True)
-        self.current = self.locked | _find_watches(connection, others)
-        if len(self.current) < len(mine | others):
+        waiting = waiting_watches(connection, self.ledger.roster) if self.drains else {}
+        keys = {*self.ids.values(), *waiting.values()}
+        self.current = _find_watches(connection, keys)
+        if len(self.current) < len(keys):
             raise Again()
-        self.watches = {row["id"]: row for row in self.locked.values()}
-        self._find_waiting(connection)
+        self.watches = {row["id"]: row for row in self.current.values()}
+        # One that was stored while a new generation began belongs to the one before.
+        if closed := waiting.keys() - self.watches.keys():
+            self.watches |= _find_watches(connection, closed, _WATCHES)
+        self._find_waiting(connection, waiting)
         self.known = self._find_episodes(connection)
         judged = [self._judge(request) for request in self.group]
-        self._write(connection)
+        self._write(connection, waiting)
         return [answer if isinstance(answer, Refused) else self._answer(answer) for answer in judged]
 
     def _find_streams(self, connection: Connection, names: list[str]) -> dict[str, int]:
@@ -131,15 +130,26 @@ class Commit:
             elif name not in bound:
                 self.too_many.add(name)
 
-    def _find_waiting(self, connection: Connection) -> None:
-        if not self.drains or not self.locked:
-            return
-        query = _WAITING.where(episodes.c.stream_id.in_(self.locked)).order_by(episodes.c.received)
-        for row in connection.execute(query.limit(MOST_PER_COMMIT)):
-            self.new[row.watch_id].append(_Episode(*row))
-        # One that was stored while a new generation began belongs to the one before.
-        if closed := self.new.keys() - self.watches.keys():
-            self.watches |= _find_watches(connection, closed, _WATCHES)
+    def _find_waiting(self, connection: Connection, waiting: Collection[int]) -> None:
+        """Find out how many episodes are stored of each watch, and those that this process is to count."""
+        roster = self.ledger.roster
+        self.tails = {key: row["n"] for key, row in self.watches.items()}
+        if self.watches and (waiting or not roster.is_alone or self.ledger.may_wait):
+            keys = [(key,) for key in self.watches]
+            found: Iterable[Any] = find_rows(connection, _TAILS, keys, ("bigint",))
+            self.tails = {row[0]: row[1] or 0 for row in found}
+        behind = {key for key, row in self.watches.items() if row["n"] < self.tails[key]}
+        asked, room = [], MOST_PER_COMMIT
+        for key in behind & set(waiting):
+            n = self.watches[key]["n"]
+            asked += [(key, n, min(self.tails[key], n + room))] if room > 0 else []
+            room -= self.tails[key] - n
+        stored: Iterable[Any] = find_rows(connection, LATER, asked, ("bigint",) * 3) if asked else ()
+        for key, *kept in stored:
+            self.new[key].append(tuple(kept))
+        theirs = {key for key, row in self.watches.items() if not roster.owns(row["stream_id"])}
+        whole = {key for key, *_ in asked if self.watches[key]["n"] + len(self.new[key]) == self.tails[key]}
+        self.left = (theirs | behind) - whole
 
     def _find_episodes(self, connection: Connection) -> dict[tuple[int, str], float]:
         keys = {
@@ -169,15 +179,17 @@ class Commit:
                 problem = f"of stream {report.stream!r} was counted with cost {seen:g}, not {report.cost:g}"
                 remedy = "nothing was changed; give a new episode its own id"
                 return Refused(409, problem, name=f"{where}episode", value=report.episode, remedy=remedy)
-        waiting = dict.fromkeys((report.stream for report in request.reports), 0)
         for key, report in fresh.items():
             self.known[key] = report.cost
-            self.now += 1e-6  # others count what is left to them in this order
             watch_id = self.current[key[0]]["id"]
-            new = _Episode(*key, watch_id, report.cost, report.time, self.now, report.meta, is_stored=False)
-            (self.new[watch_id] if key[0] in self.locked else self.left).append(new)
-            waiting[report.stream] += key[0] not in self.locked
-        return {"counted": len(fresh), "repeated": len(request.reports) - len(fresh), "streams": waiting}
+            self.tails[watch_id] += 1
+            self.rows.append(
+                (*key, watch_id, self.tails[watch_id], report.cost, report.time, self.now, report.meta)
+            )
+            if watch_id not in self.left:
+                self.new[watch_id].append((report.cost, report.episode, report.time, self.now))
+        streams = {report.stream for report in request.reports}
+        return {"counted": len(fresh), "repeated": len(request.reports) - len(fresh), "streams": streams}
 
     def _refuse_stream(self, name: str, where: str) -> Refused:
         if name in self.too_many:
@@ -204,30 +216,21 @@ class Commit:
             return Refused(409, problem, name=f"{where}episode", value=report.episode, remedy=remedy)
         return None
 
-    def _write(self, connection: Connection) -> None:
-        rows: list[tuple[Any, ...]] = [(*each[:3], None, *each[3:7]) for each in self.left]
-        numbered: list[tuple[int, int, str]] = []
+    def _write(self, connection: Connection, waiting: Collection[int]) -> None:
         saved: list[dict[str, Any]] = []
         self.live = self.ledger.live(connection, [self.watches[key] for key in self.new])
         for watch_id, counted in self.new.items():
             watch, live = self.watches[watch_id], self.live[watch_id]
             for each in counted:
                 before = live.detector.verdict
-                live.count(each.cost, each.episode, each.time, each.received)
+                live.count(*each)
                 if live.detector.verdict is not before and live.detector.verdict is Verdict.ADVERSE:
                     self._alarm(connection, watch, live)
-                if each.is_stored:
-                    numbered.append((live.detector.n, each.stream_id, each.episode))
-                else:
-                    rows.append((*each[:3], live.detector.n, *each[3:7]))
             if live.detector.n - live.checkpointed >= CHECKPOINT_EVERY:
                 saved.append({"watch_id": watch_id, "n": live.detector.n, "state": live.state()})
                 live.checkpointed = live.detector.n
-        if rows:
-            rows.sort(key=lambda row: row[:2])  # two that insert the same do not wait for each other
-            write_rows(connection, episodes, rows)
-        if numbered:
-            write_rows(connection, episodes, numbered, "number", "stream_id episode")
+        if self.rows:
+            write_rows(connection, episodes, self.rows)
         if self.live:
             standing = [(*live.summary().values(), key) for key, live in self.live.items()]
             write_rows(connection, watches, standing, " ".join(SUMMARY), "id")
@@ -235,6 +238,10 @@ class Commit:
             replaced = checkpoints.c.watch_id.in_([each["watch_id"] for each in saved])
             connection.execute(checkpoints.delete().where(replaced))
             connection.execute(insert(checkpoints), saved)
+        if to_hand := sorted({row[2] for row in self.rows if row[2] in self.left}):
+            write_rows(connection, handed, [(key,) for key in to_hand], once=True)
+        if done := set(waiting) - self.left:
+            connection.execute(handed.delete().where(handed.c.watch_id.in_(done)))
 
     def _alarm(self, connection: Connection, watch: RowMapping, live: LiveDetector) -> None:
         n, total = live.detector.n, live.total
@@ -247,35 +254,35 @@ class Commit:
         fields = {"verdict": "adverse", "episode_number": n, "mean_cost": total / n}
         # What is stored may be as of an earlier episode; the message says what was known at this one.
         fields["evidence"] = evidence(live.detector.finding())[0]
-        fields["threshold"] = None if live.is_exact else watch["threshold_adverse"]
+        fields["threshold"] = watch["threshold_adverse"]
         text = f"is ADVERSE: {what} ({seen}, generation {watch['generation']})."
         outbox.announce(connection, self.ledger.channels, watch, text, **fields)
 
     def _answer(self, judged: dict[str, Any]) -> dict[str, Any]:
         standing = {}
-        for name, waiting in judged["streams"].items():
+        for name in judged["streams"]:
             watch = self.current[self.ids[name]]
             n, verdict = watch["n"], watch["verdict"]
             if live := self.live.get(watch["id"]):
                 n, verdict = live.detector.n, live.detector.verdict.value
             shown = {"generation": watch["generation"], "n": n, "verdict": verdict}
-            standing[name] = shown | {"waiting": waiting}
+            standing[name] = shown | {"waiting": self.tails[watch["id"]] - n}
         return {**judged, "streams": standing}
 
 
-def waiting_streams(connection: Connection, roster: Roster) -> list[int]:
-    """Return the streams of a process of which others have stored episodes."""
-    query = select(episodes.c.stream_id).where(episodes.c.number.is_(None)).distinct()
+def waiting_watches(connection: Connection, roster: Roster) -> dict[int, int]:
+    """Return the watches, and their streams, that this process counts and of which others have stored."""
+    query = _HANDED
     if not roster.is_alone:
-        query = query.where((episodes.c.stream_id % SHARDS).in_(roster.owned))
-    return list(connection.execute(query.limit(MOST_PER_COMMIT)).scalars())
+        query = query.where((watches.c.stream_id % SHARDS).in_(roster.owned))
+    return {row.watch_id: row.stream_id for row in connection.execute(query.limit(MOST_PER_COMMIT // 4))}
 
 
 def _find_watches(
-    connection: Connection, keys: Collection[int], query: str = _CURRENT, *, locked: bool = False
+    connection: Connection, keys: Collection[int], query: str = _CURRENT
 ) -> dict[int, RowMapping]:
-    """Return the current watches of streams; locked in one order, so that nobody waits for each other."""
-    if locked and connection.dialect.name == "postgresql":
+    """Return the current watches of streams, locked in one order, so that nobody waits for each other."""
+    if connection.dialect.name == "postgresql":
         query += " ORDER BY stream_id FOR UPDATE OF watches"
     found = find_rows(connection, query, [(key,) for key in keys], ("bigint",)).mappings() if keys else ()
     return {row["stream_id" if query.startswith(_CURRENT) else "id"]: row for row in found}

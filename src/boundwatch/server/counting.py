@@ -4,8 +4,8 @@ One thread per process takes whatever has been reported since the last commit an
 all who wait share the price of a durable write. A request is taken whole or not at all; those that share
 a commit do not share their errors.
 
-Any process may take any report. It counts those of the streams that are its own (see `roster`), and stores
-the others without a number: their owner counts these with its next commit, before what came to itself since.
+Any process may take any report. It stores all, and counts those of the streams that are its own (see
+`roster`); the others it hands to their owners, who count them soon, in the order in which they were stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from boundwatch.server.bindings import Binding
-from boundwatch.server.commit import MOST_PER_COMMIT, Again, Commit, Request, waiting_streams
+from boundwatch.server.commit import MOST_PER_COMMIT, Again, Commit, Request, waiting_watches
 from boundwatch.server.database import Database, log_failure
 from boundwatch.server.live_detectors import LiveDetector, catch_up, load_checkpoints
 from boundwatch.server.models import Refused, Report
@@ -60,7 +60,8 @@ class Ledger:
         self.roster, self.ids = Roster(database), dict[str, int]()
         self._detectors: OrderedDict[int, LiveDetector] = OrderedDict()
         self._requests: queue.Queue[Request | None] = queue.Queue(MOST_WAITING)
-        self._may_wait, self._after, self._next = True, 0.0, 0.0
+        self.may_wait, self._after, self._next = True, 0.0, 0.0
+        """Whether others may have stored episodes that this process is to count; when to look for them."""
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
         self._thread.start()
 
@@ -83,11 +84,11 @@ class Ledger:
         is_open = True
         while is_open:
             group, is_open = self._gather()
-            self._may_wait |= self._try(self.roster.look)
+            self.may_wait |= self._try(self.roster.look)
             if group or self._is_waited_for():
                 self._settle(group)
         self._try(self.roster.leave)
-        self._may_wait = True
+        self.may_wait = True
         while self._is_waited_for():
             self._settle([])
 
@@ -116,11 +117,11 @@ class Ledger:
 
         def ask() -> bool:
             with self.database.read() as connection:
-                found = bool(waiting_streams(connection, self.roster))
-            self._may_wait = found or not self.roster.is_alone
+                found = bool(waiting_watches(connection, self.roster))
+            self.may_wait = found or not self.roster.is_alone
             return found
 
-        return self._may_wait and time.monotonic() >= self._after and self._try(ask)
+        return self.may_wait and time.monotonic() >= self._after and self._try(ask)
 
     def _settle(self, group: list[Request]) -> None:
         for request, answer in zip(group, self._commit(group), strict=True):
@@ -132,7 +133,7 @@ class Ledger:
     def _commit(self, group: list[Request]) -> list[dict[str, Any] | Refused]:
         new: Sequence[str] = ()
         now = time.monotonic()
-        drains = self._may_wait and now >= (max(self._after, self._next) if group else self._after)
+        drains = self.may_wait and now >= (max(self._after, self._next) if group else self._after)
         if drains:
             self._next = now + _DRAIN_EVERY
         for attempt in range(1, _ATTEMPTS + 1):
@@ -145,6 +146,7 @@ class Ledger:
             except Exception as error:  # as above
                 for watch_id in count.new:
                     self._detectors.pop(watch_id, None)
+                self.may_wait |= isinstance(error, IntegrityError)  # another process has just come
                 if attempt == _ATTEMPTS or not _is_transient(error):
                     log_failure(f"a commit of {len(group)} requests failed", error)
                     if not drains:
@@ -168,10 +170,8 @@ class Ledger:
         missing = [watch for watch in found if watch["id"] not in self._detectors]
         self._detectors.update(load_checkpoints(connection, missing))
         lives = {watch["id"]: self._detectors[watch["id"]] for watch in found}
-        catch_up(
-            connection,
-            {watch["id"]: each for watch in found if (each := lives[watch["id"]]).detector.n < watch["n"]},
-        )
+        behind = [watch for watch in found if lives[watch["id"]].detector.n < watch["n"]]
+        catch_up(connection, lives, behind)
         for key in lives:
             self._detectors.move_to_end(key)
         while len(self._detectors) > max(CACHED_DETECTORS, len(lives)):

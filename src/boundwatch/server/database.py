@@ -205,12 +205,20 @@ def find_rows(
 
 
 def write_rows(
-    connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]], names: str = "", keys: str = ""
+    connection: Connection,
+    table: Table,
+    rows: Sequence[tuple[Any, ...]],
+    names: str = "",
+    keys: str = "",
+    *,
+    once: bool = False,
 ) -> None:
     """Insert rows, or set the columns `names` of those with `keys`: the quickest way into either database.
 
-    A row has all columns in their order; one to change has first the values, then the keys.
+    A row has all columns in their order; one to change has first the values, then the keys. With `once`, rows
+    that are there already stay.
     """
+    end = " ON CONFLICT DO NOTHING" if once else ""
     columns = [*names.split(), *keys.split()] or [str(column.name) for column in table.c]
     is_file = connection.dialect.name == "sqlite"
     marks = {name: "?" if is_file else f"asked.{name}" for name in columns}
@@ -220,12 +228,14 @@ def write_rows(
         found = " AND ".join(f"{table.name}.{name} = {marks[name]}" for name in keys.split())
         sql = f"UPDATE {table.name} SET {pairs} FROM_ASKED WHERE {found}"  # noqa: S608
     if is_file:
-        connection.exec_driver_sql(sql.replace("FROM_ASKED ", ""), list(rows))
+        connection.exec_driver_sql(
+            sql.replace("FROM_ASKED ", "") + (" WHERE true" + end if once else ""), list(rows)
+        )
         return
     types = [table.c[name].type for name in columns]
     kinds = ("text" if isinstance(kind, String) else kind.compile(connection.dialect) for kind in types)
     asked = f" FROM unnest({', '.join(f'%s::{kind}[]' for kind in kinds)}) AS asked({', '.join(columns)})"
-    sql = sql.replace(" FROM_ASKED", asked) if names else sql + asked
+    sql = sql.replace(" FROM_ASKED", asked) if names else sql + asked + end
     connection.exec_driver_sql(sql, tuple(list(each) for each in zip(*rows, strict=True)))
 
 

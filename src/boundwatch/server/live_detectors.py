@@ -24,7 +24,7 @@ from boundwatch.detectors.change import ChangeFinding
 from boundwatch.detectors.evidence import EvidenceFinding
 from boundwatch.errors import SchemaMismatch
 from boundwatch.server.database import Database, find_rows
-from boundwatch.server.tables import alarms, certificates, checkpoints, episodes, streams, watches
+from boundwatch.server.tables import alarms, certificates, checkpoints, episodes, handed, streams, watches
 
 DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
     "sequential-test": SequentialTest,
@@ -72,9 +72,8 @@ class LiveDetector:
         """
         self.checkpointed = detector.n
         # What joint counts say is a function of two numbers, so the streams of a fleet share it.
-        self.is_exact = isinstance(detector, SequentialTest) and detector.thresholds is None
-        """Whether it alarms at an exact line of failures, not when the evidence reaches a threshold."""
-        self._shared = detector.certificate.fingerprint if self.is_exact else None
+        is_exact = isinstance(detector, SequentialTest) and detector.thresholds is None
+        self._shared = detector.certificate.fingerprint if is_exact else None
 
     def count(
         self, cost: float, episode: str = "", time: float | None = None, received: float | None = None
@@ -149,23 +148,20 @@ def evidence(finding: EvidenceFinding | ChangeFinding) -> tuple[float, float]:
     return finding.e_adverse, finding.e_benign
 
 
-def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float, float]:
-    """Return the evidence at which each side alarms."""
-    if isinstance(detector, SequentialTest):
-        # Counts that are judged jointly alarm at an exact line, mostly before the evidence is that large.
-        promised = detector.certificate
-        adverse, benign = detector.thresholds or (
-            1 / (promised.delta_upper + detector.alpha_adverse),
-            1 / (promised.delta_lower + detector.alpha_benign),
-        )
-        return min(adverse, sys.float_info.max), min(benign, sys.float_info.max)  # JSON has no infinity
-    return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
+def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float | None, float | None]:
+    """Return the evidence at which each side alarms; None if it does at an exact line of failures."""
+    if isinstance(detector, ChangeDetector):
+        return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
+    if detector.thresholds is None:
+        return None, None
+    adverse, benign = detector.thresholds
+    return min(adverse, sys.float_info.max), min(benign, sys.float_info.max)  # JSON has no infinity
 
 
 def load_detector(connection: Connection, watch: RowMapping, *, replay: bool = False) -> LiveDetector:
     """Return a watch's detector: the checkpoint, unless all is to be replayed, and the episodes after it."""
     lives = load_checkpoints(connection, [watch], use=not replay)
-    catch_up(connection, lives, yield_per=1000)
+    catch_up(connection, lives, [watch], yield_per=1000)
     return lives[watch["id"]]
 
 
@@ -193,20 +189,23 @@ def load_checkpoints(
     return lives
 
 
-def catch_up(connection: Connection, lives: Mapping[int, LiveDetector], **options: Any) -> None:
-    """Count what is stored of these watches after where their detectors stand, whoever has counted it."""
-    if not lives:
+def catch_up(
+    connection: Connection, lives: Mapping[int, LiveDetector], found: Iterable[RowMapping], **options: Any
+) -> None:
+    """Count what has been counted of these watches since where their detectors stand, whoever has."""
+    asked = {(watch["id"], lives[watch["id"]].detector.n, watch["n"]) for watch in found}
+    if not asked:
         return
-    after = {(key, live.detector.n) for key, live in lives.items()}
-    found: Iterable[Any] = find_rows(connection, _LATER, after, ("bigint", "bigint"), **options)
-    for key, *kept in found:
+    stored: Iterable[Any] = find_rows(connection, LATER, asked, ("bigint",) * 3, **options)
+    for key, *kept in stored:
         lives[key].count(*kept)
 
 
-_LATER = (
-    "SELECT watch_id, cost, episode, time, received FROM ASKED CROSS JOIN episodes "
-    "WHERE watch_id = asked.column1 AND number > asked.column2 ORDER BY watch_id, number"
+LATER = (
+    "SELECT watch_id, cost, episode, time, received FROM ASKED CROSS JOIN episodes WHERE watch_id = "
+    "asked.column1 AND number > asked.column2 AND number <= asked.column3 ORDER BY watch_id, number"
 )
+"""The episodes of watches after one number, up to another."""
 
 
 class Replayed(NamedTuple):
@@ -216,8 +215,7 @@ class Replayed(NamedTuple):
     generation: int
     n: int
     fault: str
-    """What differs; empty if nothing does. What retention has removed is not replayed."""
-    pruned: bool
+    """What differs; empty if nothing does."""
 
 
 UNSEEN = (
@@ -240,16 +238,15 @@ def verify(database: Database) -> Iterator[Replayed]:
             watch = connection.execute(select(watches).where(watches.c.id == key)).mappings().one()
             faults = (look(connection, watch) for look in (_replay, _check_history, _check_alarm))
             fault = next(filter(None, faults), "")
-            yield Replayed(name, watch["generation"], watch["n"], fault, bool(watch["pruned"]))
+            yield Replayed(name, watch["generation"], watch["n"], fault)
 
 
 def _replay(connection: Connection, watch: RowMapping) -> str:
-    numbers = select(func.count(), func.max(episodes.c.number))
-    theirs = (episodes.c.watch_id == watch["id"]) & episodes.c.number.is_not(None)
-    count, last = connection.execute(numbers.where(theirs)).one()
-    if watch["pruned"]:
-        return "it is marked as pruned, and is open or has episodes" if count or not watch["closed"] else ""
-    if not count == (last or 0) == watch["n"]:
+    numbers = select(func.count(), func.max(episodes.c.number)).where(episodes.c.watch_id == watch["id"])
+    count, last = connection.execute(numbers).one()
+    is_handed = select(handed.c.watch_id).where(handed.c.watch_id == watch["id"])
+    waits = connection.execute(is_handed).first() is not None
+    if not (count == (last or 0) and (count > watch["n"] if waits else count == watch["n"])):
         return f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
     again = load_detector(connection, watch, replay=True)
     if again.state() != load_detector(connection, watch).state():

@@ -24,7 +24,7 @@ _TOTALS = {
 _PER_STREAM = {
     "n": ("episodes", "Episodes of the current generation"),
     "evidence_adverse": ("evidence", "Evidence that costs have risen: an e-value"),
-    "threshold": ("threshold", "Evidence at which the stream alarms; none if at an exact line of failures"),
+    "threshold_adverse": ("threshold", "Evidence at which it alarms; none if at an exact line of failures"),
     "verdict": ("verdict", "1 ADVERSE, 0 WITHIN, -1 BENIGN"),
     "last_seen": ("last_seen_seconds", "When its last episode came, since 1970"),
 }

@@ -7,22 +7,15 @@ off: 1, 2, 4, … seconds, at most five minutes, until the receiver accepts. A d
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import hashlib
 import hmac
 import json
 import logging
 import secrets
-import smtplib
-import socket
-import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.message import EmailMessage
-from http.client import HTTPResponse
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -38,24 +31,20 @@ from boundwatch.watching.alarms import LONGEST_COMMAND, check_command, run_comma
 
 _LOG = logging.getLogger("boundwatch.server")
 _LONGEST_PAUSE = 300.0
-_DEADLINE = 10.0  # seconds for one delivery, from the name's look-up to the end of the answer's headers
+_DEADLINE = 10.0  # seconds for one delivery, from the name's look-up to the answer
 _SPARE = 5.0  # a server that dies with a delivery in hand gives it back so many seconds after its deadline
 _AT_ONCE, _SECONDS_AT_ONCE = 50, 1.0  # deliveries that share two commits
 
 
 @dataclass(frozen=True)
 class Channel:
-    """Where alarms go: a webhook, a command, or an e-mail address."""
+    """Where alarms go: a webhook, or a command."""
 
     kind: str
     target: str
     secret: str = field(default="", repr=False)
-    smtp: str = ""
-    sender: str = "boundwatch@localhost"
     monitor: str = ""
     """The address of the pages that messages link to; without one they have no link."""
-    tell: str = "streams"
-    """Of what it hears: of every stream's alarm, or of ``"discoveries"`` at one rate over the fleet."""
 
     def __post_init__(self) -> None:
         if self.kind == "webhook" and not is_address(self.target):
@@ -64,59 +53,61 @@ class Channel:
             raise InvalidSetting(problem, name="webhook", value=f"{host[:60]}…", remedy=remedy)
         if self.kind == "command":
             check_command(self.target)
-        if self.kind == "email" and "@" not in self.target:
-            remedy = "give name@host"
-            raise InvalidSetting("is not an address", name="email", value=self.target, remedy=remedy)
-        if not (self.smtp.partition(":")[2] or "25").isdecimal():
-            problem = "is not the address of a mail server"
-            raise InvalidSetting(problem, name="smtp", value=self.smtp, remedy="give host:port")
 
     @property
     def label(self) -> str:
         """What the database and the logs call it: addresses of webhooks are secrets."""
         digest = hashlib.sha256(self.target.encode()).hexdigest()[:8]
-        if self.kind == "webhook":
-            return f"{urlsplit(self.target).hostname}#{digest}"
-        return f"{self.target[:60]}#{digest}" if self.kind == "email" else f"command#{digest}"
+        return f"{urlsplit(self.target).hostname if self.kind == 'webhook' else 'command'}#{digest}"
 
     def send(self, delivery_id: str, payload: str) -> None:
         """Deliver before the deadline, or raise the error that says why not."""
         content = json.loads(payload)
-        subject = content["text"]
         if self.monitor:
             generation = f"?generation={content['generation']}" if "generation" in content else ""
             content["page"] = f"{self.monitor}/streams/{quote(content['stream'], safe='')}{generation}"
             content["text"] += f" {content['page']}"
-        if self.kind == "webhook":
-            self._post(delivery_id, json.dumps(content, sort_keys=True).encode())
-        elif self.kind == "command":
+        if self.kind == "command":
             run_command(self.target, content)
-        else:
-            self._mail(delivery_id, subject, content)
-
-    def _post(self, delivery_id: str, body: bytes) -> None:
-        moment = str(int(time.time()))
+            return
+        body, moment = json.dumps(content, sort_keys=True).encode(), str(int(time.time()))
         headers = {"Content-Type": "application/json", "User-Agent": "boundwatch"}
         headers |= {"X-Boundwatch-Delivery": delivery_id, "X-Boundwatch-Timestamp": moment}
         if self.secret:
             headers["X-Boundwatch-Signature"] = "sha256=" + sign(self.secret, moment, body)
-        request = urllib.request.Request(self.target, body, headers)  # noqa: S310 - http(s) only, see above
-        twins: list[socket.socket] = []
-        opener = urllib.request.build_opener(_Handler(twins))
-        with _ended_by(_DEADLINE, lambda: twins), opener.open(request, timeout=_DEADLINE):
-            pass
+        try:
+            asyncio.run(asyncio.wait_for(_post(self.target, headers, body), _DEADLINE))
+        except TimeoutError:
+            raise TimeoutError(f"not done within {_DEADLINE:g} s") from None
 
-    def _mail(self, delivery_id: str, subject: str, alarm: dict[str, Any]) -> None:
-        message = EmailMessage()
-        message["Subject"] = " ".join(subject.split())[:150]
-        message["From"], message["To"] = self.sender, self.target
-        message["Message-ID"] = f"<{delivery_id}@boundwatch>"
-        message.set_content(f"{alarm['text']}\n\n{json.dumps(alarm, indent=2)}\n")
-        host, _, port = self.smtp.partition(":")
-        smtp = smtplib.SMTP(timeout=_DEADLINE)
-        with _ended_by(_DEADLINE, lambda: [smtp.sock] if smtp.sock else []), smtp:
-            smtp.connect(host or "localhost", int(port or 25))
-            smtp.send_message(message)
+
+class _Answered(OSError):
+    """A receiver that does not accept; redirects are errors, too: what is signed goes nowhere else."""
+
+
+async def _post(url: str, headers: Mapping[str, str], body: bytes) -> None:
+    """Send a request until the receiver says that it accepts; whoever waits for this may cut it off."""
+    parts = urlsplit(url)
+    is_safe = parts.scheme == "https"
+    port = parts.port or (443 if is_safe else 80)
+    reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=is_safe or None)
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        head = {"Host": parts.netloc.rpartition("@")[2], "Connection": "close"}
+        lines = [
+            f"POST {path} HTTP/1.1",
+            *(
+                f"{name}: {value}"
+                for name, value in {**head, **headers, "Content-Length": str(len(body))}.items()
+            ),
+        ]
+        writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+        await writer.drain()
+        protocol, _, status = (await reader.readline()).decode("latin-1").partition(" ")
+    finally:
+        writer.transport.abort()
+    if not (protocol.startswith("HTTP/1.") and status.startswith("2")):
+        raise _Answered(f"HTTP {status[:3]}")
 
 
 def sign(secret: str, moment: str, body: bytes) -> str:
@@ -143,7 +134,7 @@ def acknowledge(connection: Connection, alarm_id: str, sent: Acknowledge, *, by:
 def announce(
     connection: Connection, channels: Iterable[Channel], watch: Any, text: str, **fields: Any
 ) -> None:
-    """Keep an alarm, of `verdict` at `episode_number`, and tell those who hear of its kind."""
+    """Keep an alarm, of `verdict` at `episode_number`, and tell the channels."""
     key, moment = secrets.token_hex(16), time.time()
     alarm = {"id": key, "watch_id": watch["id"], "created": moment, "verdict": fields["verdict"]}
     connection.execute(insert(alarms).values(alarm | {"number": fields["episode_number"]}))
@@ -154,8 +145,7 @@ def announce(
         "kind": "alarm",
     }
     payload |= {"stream": watch["name"], "generation": watch["generation"], **fields}
-    of = "discoveries" if fields["verdict"] == "discovery" else "streams"
-    put(connection, (channel for channel in channels if channel.tell == of), payload)
+    put(connection, channels, payload)
 
 
 def put(connection: Connection, channels: Iterable[Channel], payload: Mapping[str, Any]) -> None:
@@ -184,9 +174,7 @@ def deliver(database: Database, channel: Channel) -> bool:
         except Exception as error:  # whatever it is, it must not keep the next attempt from being made
             pause = min(_LONGEST_PAUSE, 2.0 ** min(attempts - 1, 16))
             # Its text may hold the address, which is a secret.
-            reason = type(error).__name__
-            if isinstance(error, urllib.error.HTTPError):
-                reason = f"HTTP {error.code}"
+            reason = str(error) if isinstance(error, _Answered) else type(error).__name__
             changes.append((row.id, {"due": time.time() + pause, "attempts": attempts, "error": reason}))
             _LOG.warning("delivery %s to %s failed (%s), again in %g s", row.id, row.target, reason, pause)
             break
@@ -224,58 +212,3 @@ def lag(connection: Connection) -> tuple[int, float]:
     waiting = select(func.count(), func.min(deliveries.c.created)).where(deliveries.c.delivered.is_(None))
     count, oldest = connection.execute(waiting).one()
     return count, 0.0 if oldest is None else max(0.0, time.time() - oldest)
-
-
-@contextlib.contextmanager
-def _ended_by(seconds: float, connections: Callable[[], Iterable[socket.socket]]) -> Iterator[None]:
-    """Cut connections off after so many seconds; a socket's own timeout begins anew with every byte."""
-    late = threading.Event()
-
-    def cut_off() -> None:
-        late.set()
-        for each in connections():
-            with contextlib.suppress(OSError):  # it has ended
-                each.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, cut_off)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        if late.is_set():  # whatever it looks like: headers that were cut off look complete
-            raise TimeoutError(f"not done within {seconds:g} s")
-
-
-class _Handler(urllib.request.HTTPSHandler, urllib.request.HTTPHandler, urllib.request.HTTPRedirectHandler):
-    """Opens connections of which it keeps twins: TLS takes the original away before it shakes hands.
-
-    A signed message goes where it was addressed, nowhere else: redirects are errors.
-    """
-
-    def __init__(self, twins: list[socket.socket]) -> None:
-        super().__init__()
-        self._twins = twins
-
-    def do_open(self, http_class: Any, req: urllib.request.Request, **options: Any) -> HTTPResponse:
-        """Open one."""
-
-        def make(host: str, **more: Any) -> Any:
-            connection = http_class(host, **more)
-            connection._create_connection = self._connect
-            return connection
-
-        try:
-            return super().do_open(make, req, **options)
-        finally:
-            for each in self._twins:
-                each.close()
-
-    def _connect(self, *arguments: Any, **options: Any) -> socket.socket:
-        made = socket.create_connection(*arguments, **options)
-        self._twins.append(made.dup())
-        return made
-
-    def redirect_request(self, *_args: Any, **_kwargs: Any) -> None:
-        """Refuse."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -14,11 +13,10 @@ from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from boundwatch._support import schema
 from boundwatch.errors import InvalidSetting
-from boundwatch.planning import time_to_alarm
 from boundwatch.reporting import wording
 from boundwatch.server import api, bindings, live_detectors, models, outbox, queries, showing
 from boundwatch.server.access import SESSION_SECONDS, list_tokens
@@ -82,6 +80,13 @@ def streams_page(
     )
 
 
+@router.get("/changes")
+def changes(request: Request) -> Response:
+    """Say in a few bytes whether a page that is open is out of date: it asks every second."""
+    with reading(request) as connection:
+        return JSONResponse(queries.latest(connection))
+
+
 @router.get("/fleet")
 def fleet_page(request: Request, rate: Annotated[float | None, Query(gt=0, lt=1)] = None) -> Response:
     """Show the streams whose costs have risen, at one false discovery rate."""
@@ -103,9 +108,9 @@ def stream_page(
         row = queries.standing(found, settings_of(request).silent_before)
         certificate = live_detectors.load_certificate(connection, row["certificate_id"])
         finding = None
-        if row["n"] and not row["pruned"]:
+        if row["n"]:
             finding = live_detectors.load_detector(connection, found).detector.finding()
-        episodes = queries.list_episodes(connection, row["id"], after=max(0, row["n"] - _SHOWN_COSTS))
+        episodes = queries.list_episodes(connection, found, after=max(0, row["n"] - _SHOWN_COSTS))
         alarms = queries.list_alarms(connection, watch_id=row["id"])
         history = queries.generations(connection, row["stream_id"])
         is_administrator = request.state.actor.may("administer")
@@ -113,8 +118,7 @@ def stream_page(
     now = row["evidence_adverse"], row["evidence_benign"]
     if finding is not None:
         now = live_detectors.evidence(finding)
-    is_test = row["detector"] == "sequential-test"
-    counted = finding is not None and row["threshold"] is None and episodes and not certificate.strata
+    counted = finding is not None and row["threshold_adverse"] is None and episodes and not certificate.strata
     return render(
         request,
         "stream.html",
@@ -127,7 +131,6 @@ def stream_page(
         if counted and finding is not None
         else None,
         evidence=showing.draw_evidence(row, now[0]),
-        powers=_powers(json.dumps(certificate.to_dict()), row["alpha_adverse"]) if is_test else [],
         latest=episodes[::-1][:20],
         alarms=alarms,
         history=history,
@@ -273,15 +276,3 @@ def local_path(target: str) -> str:
     parts = urlsplit(target)
     safe = target.startswith("/") and not target.startswith(("//", "/\\")) and not parts.netloc
     return target if safe and target.isprintable() else "/"
-
-
-@lru_cache(maxsize=64)
-def _powers(content: str, alpha: float) -> list[dict[str, Any]]:
-    """Return how soon the watch would notice rises; of bounded costs, a test against the certified limit."""
-    certificate = parse_certificate(content)
-    upper, found = certificate.upper, []
-    for cost in sorted({round(upper + rise * (1 - upper), 2) for rise in (0.15, 0.3, 0.6)}):
-        if upper < cost <= 1:
-            trials = time_to_alarm(certificate, cost=cost, alpha=alpha).trials
-            found.append({"cost": cost, "half": trials[0.5], "most": trials[0.9]})
-    return found

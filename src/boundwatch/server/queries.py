@@ -12,18 +12,13 @@ from sqlalchemy.engine import Connection
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.detectors import Verdict
 from boundwatch.detectors.discovery import DiscoveryShares
-from boundwatch.detectors.joint import is_joint
 from boundwatch.server.bindings import fleet_size
-from boundwatch.server.live_detectors import load_certificate, parse_certificate
+from boundwatch.server.live_detectors import load_certificate
 from boundwatch.server.models import Refused, Standing
-from boundwatch.server.tables import alarms, audit, certificates, episodes, streams, watches
+from boundwatch.server.tables import alarms, audit, certificates, episodes, handed, streams, watches
 
 PAGE = 50
 _CURRENT = watches.c.closed.is_(None)
-# The certificate of a watch that may alarm at a line of failures; `standing` needs it.
-_COUNTED = case(
-    (and_(certificates.c.binary == 1, watches.c.detector == "sequential-test"), certificates.c.content)
-).label("counted")
 _WATCHED = watches.join(streams).join(certificates)
 _STANDING = select(
     streams.c.name,
@@ -32,7 +27,6 @@ _STANDING = select(
     certificates.c.version.label("certificate_version"),
     certificates.c.fingerprint,
     certificates.c.binary,
-    _COUNTED,
 ).select_from(_WATCHED)
 
 
@@ -80,7 +74,8 @@ def totals(connection: Connection, silent_before: float | None = None) -> dict[s
         for name, number in zip(("streams", "episodes", "silent"), sums, strict=True):
             counted[name] += int(number)
     waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
-    stored = select(func.count()).select_from(episodes).where(episodes.c.number.is_(None))
+    behind = (episodes.c.watch_id == watches.c.id) & (episodes.c.number > watches.c.n)
+    stored = select(func.count()).select_from(handed.join(watches).join(episodes, behind))
     asked = {"open_alarms": waiting, "episodes_waiting": stored}
     return counted | {name: connection.execute(each).scalar_one() for name, each in asked.items()}
 
@@ -105,7 +100,7 @@ class Fleet(NamedTuple):
 
 def fleet(connection: Connection, rate: float) -> Fleet:
     """Return the discoveries among all streams that a sequential test watches."""
-    columns = "id evidence_adverse place certificate_id alpha_adverse alpha_benign"
+    columns = "id evidence_adverse place certificate_id threshold_adverse"
     query = select(*(watches.c[name] for name in columns.split())).where(_CURRENT)
     rows = connection.execute(query).all()
     tested = [row for row in rows if row.place is not None]
@@ -113,10 +108,8 @@ def fleet(connection: Connection, rate: float) -> Fleet:
     e_values, places = [row.evidence_adverse for row in tested], [row.place for row in tested]
     keys = [tested[index].id for index in select_discoveries(e_values, places, size=size, rate=rate)]
     found = {row["id"]: row for row in _all(connection, _STANDING.where(watches.c.id.in_(keys)))}
-    kinds = {(row.certificate_id, (row.alpha_adverse, row.alpha_benign)) for row in tested}
-    used = {key: load_certificate(connection, key) for key, _ in kinds}
-    limited = {key for key, alphas in kinds if not is_joint(used[key], alphas)}
-    delta = min(1.0, sum(used[key].delta_upper for key in limited))
+    limited = {row.certificate_id for row in tested if row.threshold_adverse is not None}
+    delta = min(1.0, sum(load_certificate(connection, key).delta_upper for key in limited))
     listed = [found[key] for key in keys]
     return Fleet(rate, delta, size, len(tested), len(rows) - len(tested), listed)
 
@@ -166,10 +159,11 @@ def generations(connection: Connection, stream_id: int) -> list[RowMapping]:
 
 
 def list_episodes(
-    connection: Connection, watch_id: int, *, after: int = 0, limit: int = 500
+    connection: Connection, watch: RowMapping, *, after: int = 0, limit: int = 500
 ) -> list[RowMapping]:
-    """Return episodes of a watch after a number, in their order."""
-    query = select(episodes).where(episodes.c.watch_id == watch_id, episodes.c.number > after)
+    """Return the counted episodes of a watch after a number, in their order."""
+    query = select(episodes).where(episodes.c.watch_id == watch["id"])
+    query = query.where(episodes.c.number > after, episodes.c.number <= watch["n"])
     return _all(connection, query.order_by(episodes.c.number).limit(limit))
 
 
@@ -200,30 +194,22 @@ def list_audit(connection: Connection, limit: int = 200) -> list[RowMapping]:
     return _all(connection, select(audit).order_by(audit.c.id.desc()).limit(limit))
 
 
-def changed_since(connection: Connection, moment: float) -> dict[str, float]:
-    """Return the streams with an episode after a moment, and the time of their last one."""
-    query = select(streams.c.name, watches.c.last_seen).select_from(watches.join(streams))
-    latest = query.where(watches.c.last_seen > moment).order_by(watches.c.last_seen.desc()).limit(1000)
-    return {row.name: row.last_seen for row in connection.execute(latest)}
+def latest(connection: Connection) -> dict[str, Any]:
+    """Return when the last episode of any stream came, and how many alarms wait."""
+    waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
+    asked = {"episode": select(func.max(watches.c.last_seen)), "alarms": waiting}
+    return {name: connection.execute(query).scalar() for name, query in asked.items()}
 
 
 def standing(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
-    """Return a row of a stream with what follows from it; no `threshold`: it alarms at a line of failures."""
-    levels = row["alpha_adverse"], row["alpha_benign"]
-    is_exact = row["counted"] is not None and is_joint(parse_certificate(row["counted"]), levels)
-    return {
-        **row,
-        "mean_cost": row["total"] / row["n"] if row["n"] else None,
-        "threshold": None if is_exact else row["threshold_adverse"],
-        "silent": silent_before is not None and (row["last_seen"] or row["created"]) < silent_before,
-    }
+    """Return a row of a stream with what follows from it."""
+    is_silent = silent_before is not None and (row["last_seen"] or row["created"]) < silent_before
+    return {**row, "mean_cost": row["total"] / row["n"] if row["n"] else None, "silent": is_silent}
 
 
 def as_json(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
-    """Return where a stream stands, for programs."""
+    """Return where a stream stands, for programs; no threshold: it alarms at an exact line of failures."""
     found = standing(row, silent_before)
     names = {"name": "certificate", "version": "certificate_version", "fingerprint": "fingerprint"}
     found |= {"stream": row["name"], "certificate": {name: row[column] for name, column in names.items()}}
-    if found["threshold"] is None:
-        found |= {"threshold_adverse": None, "threshold_benign": None}
     return {name: found[name] for name in Standing.__struct_fields__}

@@ -1,4 +1,4 @@
-"""How a server is set up: options, then environment variables, then a TOML file, then defaults."""
+"""How a server is set up: options, then environment variables, then defaults."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ import os
 import re
 import socket
 import time
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from msgspec import Meta
 
-from boundwatch._support.files import read_bytes
 from boundwatch._support.schema import Level
 from boundwatch.detectors.base import DISCOVERY_RATE
-from boundwatch.errors import InvalidSetting, Place
+from boundwatch.errors import InvalidSetting
 from boundwatch.server.models import Count, Detector, check
 from boundwatch.server.outbox import Channel
 
 NotNegative = Annotated[float, Meta(ge=0)]
 Tell = Literal["streams", "discoveries"]
 
-_SEVERAL = ("allow_host", "webhook", "on_alarm", "email")
+_SEVERAL = ("allow_host", "webhook", "on_alarm")
 _PREFIX = "BOUNDWATCH_"
 # Variables of the client, of the server's own processes, and of the repository's tests and benchmarks.
 _OTHERS = ("TOKEN", "URL", "INTERNAL_SETTINGS", "SCREENSHOTS", "MLFLOW")
@@ -38,7 +36,7 @@ class Settings:
     """Everything about a server that is not in its database; options of ``boundwatch serve`` say what it is.
 
     Beyond these: the false discovery rate of the fleet page, the requests per second that one client may
-    send, how many streams one token may begin, what signs webhooks, and who sends email.
+    send, how many streams one token may begin, and what signs webhooks.
     """
 
     database: str = "boundwatch.sqlite"
@@ -62,18 +60,11 @@ class Settings:
     webhook: tuple[str, ...] = field(default=(), repr=False)
     webhook_secret: str = field(default="", repr=False)
     on_alarm: tuple[str, ...] = ()
-    email: tuple[str, ...] = ()
-    smtp: str = "localhost:25"
-    sender: str = "boundwatch@localhost"
-    retain_days: NotNegative = 0.0
 
     @classmethod
-    def gather(
-        cls, options: Mapping[str, Any], path: str | None = None, environment: Mapping[str, str] | None = None
-    ) -> Settings:
+    def gather(cls, options: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Settings:
         """Return the settings from all places; an option that is None was not given."""
-        values = {} if path is None else _from_toml(path)
-        values |= _from_environment(os.environ if environment is None else environment)
+        values = _from_environment(os.environ if environment is None else environment)
         for name, value in options.items():
             if value not in (None, (), []):
                 plain = os.fspath(value) if isinstance(value, os.PathLike) else value
@@ -85,18 +76,12 @@ class Settings:
         """Where alarms go; checked once, so that one that breaks later keeps nothing from the others."""
         # Behind a proxy only `public_url` says what people open.
         monitor = self.public_url.rstrip("/") or ("" if self.allow_host else self.url)
-        common = {"smtp": self.smtp, "sender": self.sender, "monitor": monitor}
-        given = {"webhook": self.webhook, "command": self.on_alarm, "email": self.email}
+        given = {"webhook": self.webhook, "command": self.on_alarm}
         return tuple(
-            Channel(kind, target, self.webhook_secret if kind == "webhook" else "", tell=of, **common)
+            Channel(kind, target, self.webhook_secret if kind == "webhook" else "", monitor)
             for kind, targets in given.items()
-            for of, target in map(self._addressed, targets)
+            for target in targets
         )
-
-    def _addressed(self, target: str) -> tuple[str, str]:
-        """Return of what somebody is to hear, and where; ``discoveries=`` or ``streams=`` says so."""
-        of, _, where = target.partition("=")
-        return (of, where) if of in get_args(Tell) else (self.tell, target)
 
     @property
     def is_local(self) -> bool:
@@ -123,14 +108,6 @@ class Settings:
 
 
 _TYPES = get_type_hints(Settings, include_extras=True)
-
-
-def _from_toml(path: str) -> dict[str, Any]:
-    try:
-        content = tomllib.loads(read_bytes(path).decode())
-    except ValueError as error:
-        raise InvalidSetting(f"is not TOML, {error}", where=Place(path), remedy="correct it") from error
-    return {name: _typed(name, value, f"{path}: {name}") for name, value in content.items()}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -17,36 +17,16 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import Verdict
 from boundwatch.detectors.joint import counts_of
 from boundwatch.reporting import wording
-from boundwatch.reporting.svg import Frame, circle, path, polyline, svg, text
+from boundwatch.reporting.svg import Frame, circle, path, polyline, text
 from boundwatch.server.live_detectors import POINTS
 
 _FRAME = Frame(720, 220, left=56, right=12, top=12, bottom=40)
-_SPARK = Frame(120, 28, left=2, right=2, top=2, bottom=2)
 _SIGNS = {"adverse": "▲", "benign": "▼", "within": "●"}
 _USUAL = 20.0  # evidence that is always in the picture where no threshold is
 
 
 def _curve(row: Mapping[str, Any]) -> list[float]:
     return [value / 1000 for value in json.loads(row["curve"])[0]]
-
-
-def sparkline(row: Mapping[str, Any]) -> Markup:
-    """Draw the evidence of a stream in a line of text; the dashed line, if any, is where it alarms."""
-    values = _curve(row)[-48:]
-    mark = math.log10(row["threshold"] or _USUAL)
-    top, bottom = max([mark * 1.15, *values]), min([-1.0, *values])
-
-    def height(value: float) -> float:
-        return _SPARK.y((value - bottom) / (top - bottom))
-
-    last = max(len(values) - 1, 1)
-    places = [(_SPARK.x(index / last), height(value)) for index, value in enumerate(values)]
-    parts = [
-        *([path("limit", "M", 0, height(mark), "H", 120)] if row["threshold"] else []),
-        polyline("curve", places),
-        *(circle("mean", x, y, 2) for x, y in places[-1:]),
-    ]
-    return Markup(svg(None, 120, 28, parts, "spark"))  # noqa: S704 - numbers only
 
 
 def draw_costs(certificate: Certificate, episodes: Sequence[RowMapping]) -> Markup:
@@ -72,7 +52,7 @@ def draw_costs(certificate: Certificate, episodes: Sequence[RowMapping]) -> Mark
 
 def draw_evidence(row: Mapping[str, Any], now: float) -> Markup:
     """Draw the evidence that costs have risen, on a logarithmic scale, against any threshold."""
-    n, threshold, curve = row["n"], row["threshold"], _curve(row)
+    n, threshold, curve = row["n"], row["threshold_adverse"], _curve(row)
     values = [*curve, math.log10(max(now, 1e-12))]
     mark = math.log10(threshold or _USUAL)
     top, bottom = math.ceil(max([mark + 0.3, *values])), math.floor(min([-1.0, *values]))

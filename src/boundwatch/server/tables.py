@@ -16,7 +16,7 @@ metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only what is called INTEGER
 _KINDS: dict[Any, str] = {
     _Key: "id stream_id watch_id certificate_id token_id",
-    Integer(): "version value binary generation place n first_alarm pruned number attempts beat",
+    Integer(): "version value binary generation place n first_alarm number attempts beat",
     Double(): "applied created closed time received cost total last_cost last_seen silence_told due "
     "delivered revoked expires acknowledged alpha_adverse alpha_benign threshold_adverse threshold_benign "
     "evidence_adverse evidence_benign",
@@ -63,25 +63,24 @@ streams = _table("streams", "id! name generation created", Unique("name"))
 watches = _table(
     "watches",
     "id! stream_id>streams generation certificate_id>certificates",
-    "detector alpha_adverse alpha_benign place? threshold_adverse threshold_benign created created_by reason",
+    "detector alpha_adverse alpha_benign place? threshold_adverse? threshold_benign?",
+    "created created_by reason",
     "closed? n total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? digest",
-    "last_seen? silence_told? pruned",
+    "last_seen? silence_told?",
     Unique("place"),
     Unique("stream_id", "generation"),
     Index("watches_last_seen", "last_seen"),
 )
 # A detector's state after the first n episodes of a watch; the later ones are replayed on top of it.
 checkpoints = _table("checkpoints", "watch_id>watches! n state")
-# One without a number is on the disk and waits to be counted, in the order in which they were received.
+# In each watch, numbered in the order in which they were stored; those up to its n are counted.
 episodes = _table(
     "episodes",
-    "stream_id! episode! watch_id number? cost time? received meta?",
+    "stream_id! episode! watch_id number cost time? received meta?",
+    Unique("watch_id", "number"),
 )
-for _name, _is, _columns in (  # each row is in one of these
-    ("episodes_counted", episodes.c.number.is_not(None), (episodes.c.watch_id, episodes.c.number)),
-    ("episodes_waiting", episodes.c.number.is_(None), (episodes.c.stream_id,)),
-):
-    Index(_name, *_columns, unique=len(_columns) == 2, sqlite_where=_is, postgresql_where=_is)
+# Watches of which episodes wait to be counted.
+handed = _table("handed", "watch_id>watches!")
 alarms = _table(
     "alarms",
     Column("id", String(32), primary_key=True),

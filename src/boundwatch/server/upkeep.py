@@ -1,15 +1,14 @@
-"""What a server does by itself: deliver alarms, tell discoveries and silence, and forget what is old."""
+"""What a server does by itself: deliver alarms, tell discoveries and silence."""
 
 from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import delete, exists, func, or_, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.server import outbox, queries
@@ -18,7 +17,7 @@ from boundwatch.server.database import Chore, Database, lock
 from boundwatch.server.live_detectors import evidence, load_detector
 from boundwatch.server.roster import Roster
 from boundwatch.server.settings import Settings
-from boundwatch.server.tables import alarms, episodes, streams, watches
+from boundwatch.server.tables import alarms, streams, watches
 
 _LOG = logging.getLogger("boundwatch.server")
 _IS_DISCOVERY = alarms.c.verdict == "discovery"
@@ -26,7 +25,7 @@ _DISCOVERY_LOCK = 0x64697363
 
 
 def begin(database: Database, settings: Settings, roster: Roster) -> list[Chore]:
-    """Begin what the settings ask for: to deliver, per channel, to tell, and to forget."""
+    """Begin what the settings ask for: to deliver, per channel, and to tell."""
 
     def tell() -> None:
         with database.write() as connection:
@@ -41,17 +40,11 @@ def begin(database: Database, settings: Settings, roster: Roster) -> list[Chore]
             with database.write() as connection:
                 tell_discoveries(connection, settings.discovery_rate, settings.channels)
 
-    def forget() -> None:
-        with database.write() as connection:
-            prune(connection, time.time() - 86400 * settings.retain_days)
-
     chores = [Chore(partial(outbox.deliver, database, channel), 0.5) for channel in settings.channels]
-    if settings.tell == "discoveries" or any(each.tell == "discoveries" for each in settings.channels):
+    if settings.tell == "discoveries":
         chores.append(Chore(discover, 1.0))
     if settings.silent_minutes:
         chores.append(Chore(tell, 15.0))
-    if settings.retain_days:
-        chores.append(Chore(forget, 3600.0))
     return chores
 
 
@@ -123,20 +116,3 @@ def tell_silence(connection: Connection, before: float, settings: Settings) -> l
         told.append(row.name)
         _LOG.info("no episode of stream %s for %g minutes", row.name, settings.silent_minutes)
     return told
-
-
-def prune(connection: Connection, before: float) -> tuple[int, int]:
-    """Remove the episodes of generations closed before a moment, and older episodes' meta; count both.
-
-    What an open generation's state needs, its costs and their ids, stays.
-    """
-    closed = select(watches.c.id).where(watches.c.closed < before, watches.c.pruned == 0, watches.c.n > 0)
-    closed = closed.where(~exists().where(episodes.c.watch_id == watches.c.id, episodes.c.number.is_(None)))
-    keys = list(connection.execute(closed).scalars())
-    for key in keys:
-        counted = (episodes.c.watch_id == key) & episodes.c.number.is_not(None)
-        connection.execute(delete(episodes).where(counted))
-        connection.execute(update(watches).where(watches.c.id == key).values(pruned=1))
-    old = (episodes.c.received < before) & episodes.c.meta.is_not(None)
-    emptied = connection.execute(update(episodes).where(old).values(meta=None)).rowcount
-    return len(keys), emptied
