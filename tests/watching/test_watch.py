@@ -221,7 +221,6 @@ def test_a_state_belongs_to_its_certificate(tmp_path):
         {"progress": {"position": {"offset": -1}}},
         {"progress": {"position": None}},
         {"progress": {"skipped": -1}},
-        {"progress": {"last": "x"}},
         {"progress": {"highest": {"": "x"}}},
         {"text": {}},
         {"likeness": {"x": 1}},

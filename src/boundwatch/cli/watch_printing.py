@@ -27,9 +27,6 @@ def say_where(session: Watch) -> None:
     if not session.resumed:
         return
     last = f"line {session.position.lines}"
-    if session.last is not None:
-        last += f", last cost {session.last.cost:g}"
-        last += "" if session.last.id is None else f", id {session.last.id}"
     counted = "which is counted even if it was not printed"
     out.warn(f"resuming after episode {session.episodes} ({last}), {counted}")
 

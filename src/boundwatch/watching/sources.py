@@ -10,9 +10,10 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from boundwatch.errors import InvalidSetting, Place
 from boundwatch.readers.lines import Batch, GrowingFile, Position, pipe_lines
@@ -68,32 +69,22 @@ def _unreadable(path: str) -> InvalidSetting:
 
 
 @contextmanager
-def until_interrupted(batches: Iterator[Batch]) -> Iterator[Iterator[Batch]]:
-    """Let Ctrl-C and SIGTERM end the wait for the next batch, never what is done with one."""
-    stopped = waits = False
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Let Ctrl-C and SIGTERM end the wait for more, never what is done with a batch; a second one ends all.
 
-    def stop(*_: object) -> None:
-        nonlocal stopped
-        stopped = True
-        if waits:
-            raise KeyboardInterrupt
+    Yields what says whether one has come.
+    """
+    stopped = threading.Event()
 
-    def each() -> Iterator[Batch]:
-        nonlocal waits
-        while not stopped:
-            waits = True
-            batch = next(batches, None)
-            waits = False
-            if batch is None:
-                return
-            yield batch
+    def stop(number: int, _: object) -> None:
+        stopped.set()
+        signal.signal(number, before[number])
 
     in_main = threading.current_thread() is threading.main_thread()  # no other one hears of signals
     signals = (signal.SIGINT, signal.SIGTERM) if in_main else ()
-    before = {number: signal.signal(number, stop) for number in signals}
+    before: dict[int, Any] = {number: signal.signal(number, stop) for number in signals}
     try:
-        with suppress(KeyboardInterrupt):  # the usual end of a file that is followed
-            yield each()
+        yield stopped.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

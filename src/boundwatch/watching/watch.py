@@ -24,7 +24,7 @@ from boundwatch.episodes.compatibility import OWN, measured_otherwise, own_costs
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal, shown
 from boundwatch.readers.lines import Batch, Position
 from boundwatch.watching.alarms import Alarms
-from boundwatch.watching.sources import is_pipe, open_lines, until_interrupted
+from boundwatch.watching.sources import interruptible, is_pipe, open_lines
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import Trial, TrialReader, explained
 
@@ -73,7 +73,6 @@ class Progress:
     skipped: Count = field(default=0, init=False)
     repeated: Count = field(default=0, init=False)
     gaps: Count = field(default=0, init=False)
-    last: Trial | None = field(default=None, init=False)
     highest: dict[str, int] = field(default_factory=dict, init=False)
     """The highest id of each stream, where ids are numbers."""
 
@@ -207,8 +206,8 @@ class Watch(Progress):
 
     def _run(self, batches: Iterator[Batch]) -> Iterator[Events]:
         held: Batch | None = None  # its last line has no newline
-        with until_interrupted(batches) as coming:
-            for batch in coming:
+        with interruptible() as stopped:
+            for batch in batches:
                 events: Events = [Notice(f"note: {self.source}: {batch.note}")] if batch.note else []
                 fault = None
                 if batch.lines:
@@ -220,6 +219,8 @@ class Watch(Progress):
                 yield from self._say(events, fault)
                 if self._is_over:
                     return
+                if stopped():
+                    break
         if held is not None and self._may_go_on:
             self.unfinished = held.lines[-1].number  # left for those who come back
         elif held is not None:
@@ -353,7 +354,7 @@ class Watch(Progress):
 
     def _update(self, trial: Trial, events: Events) -> Refusal | None:
         """Count a trial; return why not, for streams that turn out to be the certificate's own costs."""
-        self.last, stream, cost = trial, trial.stream, trial.cost
+        stream, cost = trial.stream, trial.cost
         detector = self.detectors[stream]
         self._changed.add(stream)
         fault = None
