@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from reproduction.confidence import MSP, MaxLogit
 
 from benchmarks import trained
 from boundwatch.detectors import HypothesisTest
-from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.tasks.navigation.train import Recipe, Run
 
 SEED = 0

@@ -47,13 +47,11 @@ def ours() -> dict[str, tuple[Detector, str]]:
         )
         for alpha in (0.001, 0.0001)
     }
-    cusum = bw.ChangeDetector(certificate, alpha_adverse=0.001, method="cusum")
     # The bound above is the true rate. Whoever certifies from episodes has a looser one, and waits longer.
     for alpha in (0.001, 0.002):
         stated = f"mean run length >= {1 / alpha:g}, certified from 1000 episodes"
         change[f"ChangeDetector, held-out, alpha {alpha:g}"] = (certified(alpha), stated)
     return change | {
-        "ChangeDetector, cusum, alpha 0.001": (first_alarm(cusum), "mean run length >= 1000"),
         "SequentialTest, alpha 0.04": (
             first_alarm(bw.SequentialTest(certificate)),
             "P[ever an alarm] <= 0.04",

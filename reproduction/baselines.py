@@ -9,10 +9,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from scipy.stats import binom
 
-from boundwatch.detectors.baselines import MSP, MaxLogit
 from reproduction import recorded, style
 from reproduction.artifacts import Array, Cache
 from reproduction.certification import Limits, certificate_of
+from reproduction.confidence import MSP, MaxLogit
 from reproduction.figure import Caption, Claim, Table, percent
 from reproduction.judging import (
     PAPERS_N,

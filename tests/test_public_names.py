@@ -16,7 +16,6 @@ from torch import nn
 
 import boundwatch as bw
 from boundwatch._support.describing import InTable
-from boundwatch.detectors import baselines
 from boundwatch.planning.tasks import TasksPlan
 from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected
@@ -35,7 +34,7 @@ NEW = np.linspace(0.1, 0.9, 20)
 
 # Where users meet classes: what these export, or, where they export nothing, what they define.
 MODULES = ["", "comparison", "detectors", "episodes", "gym", "planning", "prediction", "testing", "training"]
-MODULES += ["certificates.verification", "comparison.ranking", "detectors.base", "detectors.baselines"]
+MODULES += ["certificates.verification", "comparison.ranking", "detectors.base"]
 MODULES += ["selftest.simulation", "server.client", "tasks.folder"]
 TASKS = ("tasks.grasping", "tasks.navigation")
 MODULES += [task + part for task in TASKS for part in ("", ".train")]
@@ -106,8 +105,6 @@ def of_calls(tmp_path):
     client.close(timeout=0)
     assert "secret" not in f"{client!r} {client}"
     promised = dict.fromkeys(("promised", "rate", "low", "high", "sees"), 0.05) | {"runs": 100, "kept": True}
-    logits = np.random.default_rng(0).normal(size=(50, 7))
-    msp = baselines.MSP(logits)
     audit = bw.Audit(np.repeat([0.0, 1.0], [30, 10]), seed=1)
     found = audit.finding(dict.fromkeys(audit.draw(9), 0.0))
     return [
@@ -120,10 +117,6 @@ def of_calls(tmp_path):
         bw.plan(BINARY, cost=0.6).powers[0],
         bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=30).recommended,
         Promise(detector="hypothesis-test", verdict=bw.Verdict.ADVERSE, world="0 or 1", **promised),
-        msp,
-        baselines.MaxLogit(logits),
-        msp.decide(logits),
-        msp.decide_many(np.stack([logits, logits])),
     ]
 
 

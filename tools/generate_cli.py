@@ -46,7 +46,7 @@ With several tasks: `verdict` (`adverse` if any task is), `no_worse` (for every 
 per task (`task`, `verdict`, `n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`,
 `adjusted_benign`, `e_adverse`, `e_benign`, `first_alarm`, `shift_lower`, `shift_upper`, `binary`, `margin`,
 `shares_of`, `no_worse`, and `false_positive_rate`, `false_negative_rate`, `detector`, `tail` as above),
-`not_judged`, `control`, `false_positive_rate`, `false_negative_rate`; where the costs came from; and
+`not_judged`, `false_positive_rate`, `false_negative_rate`; where the costs came from; and
 `certificates` with the four fields of each task.
 
 ## Options of the file

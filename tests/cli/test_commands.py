@@ -445,7 +445,6 @@ USAGE = {
     "check certificate.json costs.csv --false-positive-rate 0.1": "use --alpha-adverse",
     "check certificate.json costs.csv --false-negative-rate 0.1": "use --alpha-benign",
     "check certificate.json costs.csv --alpha-benign 0.1 --detector confidence-interval": "use --false-neg",
-    "check certificate.json costs.csv --control holm": "--control goes with several tasks",
     "check tasks.json new.csv --ledger x": "--ledger does not go with several tasks",
     "check tasks.json new.csv --detector confidence-interval": "--detector does not go with several tasks",
     "check tasks.json new.csv --false-positive-rate 0.1": "--false-positive-rate does not go with",

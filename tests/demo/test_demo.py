@@ -17,7 +17,6 @@ from doctored.tiny import RECIPE
 from pages import Page
 
 DETECTORS = ["test, hoeffding", "test, betting", "interval, hoeffding", "interval, betting", "sequential"]
-DETECTORS += ["MSP", "MaxLogit"]
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +31,10 @@ def test_every_detector_judges_every_world(demo):
     assert [world["world"] for world in content["worlds"]] == list(flow.WORLDS)
     for world in content["worlds"]:
         assert list(world["findings"]) == DETECTORS
-        for name, finding in world["findings"].items():
+        for finding in world["findings"].values():
             assert finding["verdict"] in ("adverse", "benign", "within")
             assert finding["n"] == 12
-            guaranteed = name not in ("MSP", "MaxLogit")
-            assert finding["false_positive_rate"] == pytest.approx(0.05 if guaranteed else 1.0)
+            assert finding["false_positive_rate"] == pytest.approx(0.05)
     json.dumps(content, allow_nan=False)
 
 

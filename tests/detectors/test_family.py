@@ -17,9 +17,8 @@ def family():
     return bw.CertificateFamily.from_held_out(COSTS, delta=0.03, binary=True)
 
 
-@pytest.mark.parametrize("control", ["holm", "e-bh"])
-def test_verdicts(family, control):
-    test = bw.FamilyTest(family, control=control)
+def test_verdicts(family):
+    test = bw.FamilyTest(family)
     new = {"pour": [1] * 20, "pick": [0, 0, 0, 1] * 5, "place": [0] * 60}
     finding = test.decide(new)
     assert list(finding.tasks) == ["pick", "place", "pour"], "the family's order"
@@ -27,49 +26,17 @@ def test_verdicts(family, control):
     assert finding.called(bw.Verdict.BENIGN) == ["place"]
     assert finding.verdict is bw.Verdict.ADVERSE
     assert finding.false_positive_rate == pytest.approx(0.05 + 0.015)
-    assert json.loads(json.dumps(finding.to_dict(), allow_nan=False))["control"] == control
+    assert json.loads(json.dumps(finding.to_dict(), allow_nan=False))["not_judged"] == []
     pour = finding.tasks["pour"]
     assert pour.shift_lower > 0
-    assert (pour.e_adverse is None) == (control == "holm")
+    assert pour.e_adverse is None
     assert test.decide({"place": [0] * 60}).verdict is bw.Verdict.BENIGN
 
 
-@pytest.mark.parametrize("binary", [True, False])
-@pytest.mark.parametrize("mean", [0.02, 0.3, 0.9])
-def test_e_values_are_those_of_the_sequential_test(binary, mean):
-    rng = np.random.default_rng(6)
-    costs = (rng.random(300) < mean).astype(float) if binary else rng.beta(4 * mean, 4 * (1 - mean), 300)
-    certificate = bw.Certificate.from_bounds(lower=0.2, upper=0.35, delta=0.01, binary=binary)
-    family = bw.CertificateFamily({"a": certificate})
-    found = bw.FamilyTest(family, control="e-bh").decide({"a": costs}).tasks["a"]
-    test = bw.SequentialTest(certificate, alpha_adverse=0.05, alpha_benign=0.05)
-    stream = [test.update(cost) for cost in costs]
-    for side in ("adverse", "benign"):
-        e_values = [getattr(each, f"e_{side}") for each in stream]
-        assert getattr(found, f"e_{side}") == pytest.approx(e_values[-1], rel=1e-9)
-        assert getattr(found, f"p_{side}") == pytest.approx(1 / max(1, *e_values), rel=1e-9)
-    assert found.shift_lower == pytest.approx(stream[-1].shift_lower, abs=1e-9)
-    assert found.shift_upper == pytest.approx(stream[-1].shift_upper, abs=1e-9)
-
-
-def test_e_bh_computes_no_alarm_thresholds(family, monkeypatch):
-    """They are exact, take up to a second a task, and e-BH does not use them."""
-
-    def refuse(*_):
-        raise AssertionError("an alarm threshold was computed")
-
-    monkeypatch.setattr("boundwatch.detectors.mixture.crossing_probability", refuse)
-    finding = bw.FamilyTest(family, alpha_adverse=0.0421, control="e-bh").decide(
-        {"pour": [1] * 20, "pick": [0, 1] * 10, "place": [0] * 60}
-    )
-    assert finding.called(bw.Verdict.ADVERSE) == ["pour"]
-
-
-@pytest.mark.parametrize("control", ["holm", "e-bh"])
-def test_levels_of_any_kind_of_number_give_findings_for_json(control):
+def test_levels_of_any_kind_of_number_give_findings_for_json():
     level = np.float32(0.05)
     family = bw.CertificateFamily.from_held_out(COSTS, delta=level, binary=True)
-    test = bw.FamilyTest(family, alpha_adverse=level, alpha_benign=level, control=control)
+    test = bw.FamilyTest(family, alpha_adverse=level, alpha_benign=level)
     finding = test.decide({task: [0, 1] * 4 for task in COSTS})
     assert json.loads(json.dumps(finding.to_dict())) == finding.to_dict()
     assert bw.CertificateFamily.from_dict(json.loads(json.dumps(family.to_dict()))) == family
@@ -85,17 +52,9 @@ def test_fewer_tasks_are_corrected_for_their_own_number(family):
     assert both.tasks["pick"].adjusted_adverse == pytest.approx(2 * alone.tasks["pick"].p_adverse)
 
 
-@pytest.mark.parametrize(
-    ("settings", "fault"),
-    [
-        ({"control": "bonferroni"}, "control = 'bonferroni' is unknown; choose one of holm, e-bh"),
-        ({"control": "e-bh", "tail": "kl"}, "tail = 'kl' does not go with control = 'e-bh'"),
-        ({"tail": "magic"}, "tail = 'magic' is unknown"),
-    ],
-)
-def test_settings_that_do_not_fit(family, settings, fault):
-    with pytest.raises(InvalidSetting, match=fault):
-        bw.FamilyTest(family, **settings)
+def test_settings_that_do_not_fit(family):
+    with pytest.raises(InvalidSetting, match="tail = 'magic' is unknown"):
+        bw.FamilyTest(family, tail="magic")
     with pytest.raises(InvalidLevel, match="alpha_adverse = 0 is outside"):
         bw.FamilyTest(family, alpha_adverse=0)
 

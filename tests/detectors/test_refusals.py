@@ -56,8 +56,6 @@ def test_what_is_not_a_level(detector, wrong):
     [
         (lambda value: bw.HypothesisTest(CERTIFICATE, tail=value), "tail"),
         (lambda value: bw.ConfidenceInterval(CERTIFICATE, tail=value), "tail"),
-        (lambda value: bw.ChangeDetector(CERTIFICATE, method=value), "method"),
-        (lambda value: bw.FamilyTest(FAMILY, control=value), "control"),
         (lambda value: bw.FamilyTest(FAMILY, tail=value), "tail"),
         (lambda value: bw.Certificate.from_held_out([0.5], method=value), "method"),
         (lambda value: bw.bounds.pac_bayes_upper(0.1, 100, 0.01, 0.1, value), "method"),

@@ -82,7 +82,7 @@ def calls(test: StrataTest, paths: Paths, lab: float) -> tuple[np.ndarray, np.nd
     size = len(paths.counts)
     adverse, benign, alone = np.zeros((3, size, size), dtype=bool)
     for (i, first), (j, second) in itertools.product(enumerate(paths.counts.tolist()), repeat=2):
-        known = Weighed.nothing(2)
+        known = Weighed.nothing(3)
         for look, a, b in zip(paths.looks, first, second, strict=True):
             known = known.with_look(found[look, a, b], share_of(look, lab))
         finding = test.finding(known, {"a": (1, 0.0), "b": (1, 0.0)}, "sequential-test")

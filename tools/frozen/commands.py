@@ -80,7 +80,7 @@ check own: check lab.json @/lab.csv --json
 check allow own: check lab.json @/lab.csv --allow-own --json
 check trials: check trials.json @/kitchen_trials.csv --success grasped --json
 check objects: check objects.json @/kitchen_trials.csv --success grasped --by object --json
-check by: check trials.json @/kitchen_trials.csv --success grasped --by object --control e-bh --json
+check by: check trials.json @/kitchen_trials.csv --success grasped --by object --json
 check drone: check drone.json @/flights/wind-100.csv --json
 check easier: check flights.json @/flights/easier.csv --json
 check harder: check flights.json @/flights/harder.csv --json

@@ -113,9 +113,8 @@ def sequential(certificate: Any, rng: Draw, costs: Any) -> dict[str, Any]:
 
 
 def change(certificate: Any, rng: Draw, costs: Any) -> dict[str, Any]:
-    """Read a change detector."""
-    method = ["shiryaev-roberts", "cusum"][rng.integers(2)]
-    detector = bw.ChangeDetector(certificate, **levels(rng, (0.001, 0.01, 0.05)), method=method)
+    """Read a change detector: for costs of 0 and 1 the calibrated one, else that of Shiryaev and Roberts."""
+    detector = bw.ChangeDetector(certificate, **levels(rng, (0.001, 0.01, 0.05)))
     found = _read(detector, certificate, rng, lambda each, piece: each.update_many(costs[piece]), len(costs))
     return found | {"false_alarms": encode(detector.false_alarm_probability(500))}
 
@@ -187,14 +186,14 @@ def family(certificate: Any, rng: Draw, costs: Any) -> dict[str, Any]:
             for task in tasks
         }
         promised = bw.CertificateFamily.from_held_out(lab, 0.02, binary=binary)
-    control = ["holm", "e-bh"][rng.integers(2)]
-    test = bw.FamilyTest(promised, control=control, margin=margin_of(rng), **levels(rng))
+    tail = [None, None, "kl", "betting"][rng.integers(4)]
+    test = bw.FamilyTest(promised, tail=tail, margin=margin_of(rng), **levels(rng))
     new = {
         task: costs_of(rng, int(rng.integers(3, 40)), rng.uniform(0.05, 0.8), binary=binary) for task in tasks
     }
     new[tasks[0]] = costs
     finding = test.decide(new)
-    found = attributes(finding, "verdict false_positive_rate false_negative_rate control no_worse")
+    found = attributes(finding, "verdict false_positive_rate false_negative_rate no_worse")
     per_task = finding.findings if hasattr(finding, "findings") else finding.tasks
     each_task = per_task if isinstance(per_task, dict) else {each.task: each for each in per_task}
     for task, each in each_task.items():
@@ -202,7 +201,58 @@ def family(certificate: Any, rng: Draw, costs: Any) -> dict[str, Any]:
     return found | flatten({"could_alarm": test.could_alarm({task: len(new[task]) for task in tasks})})
 
 
-DETECTORS = (sequential, fixed, sequential, change, fleet, predicted, family, fixed)
+def _lab_of_tasks(certificate: Any, rng: Draw) -> tuple[Any, list[str]]:
+    """Return a certificate of the mean over tasks, with equal or unequal numbers of trials, and the tasks."""
+    binary, tasks = certificate.binary, ["mug", "bowl", "lid", "pan"][: rng.integers(2, 5)]
+    sizes = [int(rng.integers(5, 60))] * len(tasks) if rng.random() < 0.6 else rng.integers(5, 60, len(tasks))
+    costs = [costs_of(rng, int(size), rng.uniform(0.05, 0.4), binary=binary) for size in sizes]
+    names = np.repeat(tasks, sizes).tolist()
+    lab = bw.Episodes(np.concatenate(costs), strata=names, binary=binary)
+    return bw.Certificate.from_held_out(lab, float(rng.choice([0.01, 0.05]))), tasks
+
+
+def _of_tasks(finding: Any) -> dict[str, Any]:
+    """Return the numbers of a finding and of each of its tasks."""
+    found = attributes(finding)
+    for task, each in finding.tasks.items():
+        found |= {f"{task}.{key}": value for key, value in attributes(each).items()}
+    return found
+
+
+def strata(certificate: Any, rng: Draw, costs: Any) -> dict[str, Any]:
+    """Judge the mean over tasks once, with equal or unequal numbers of new trials."""
+    promised, tasks = _lab_of_tasks(certificate, rng)
+    test = bw.HypothesisTest(promised, margin=margin_of(rng), **levels(rng))
+    equal = rng.random() < 0.6
+    new = {
+        task: costs_of(
+            rng,
+            len(costs) if equal else int(rng.integers(2, 40)),
+            rng.uniform(0.05, 0.8),
+            binary=certificate.binary,
+        )
+        for task in tasks
+    }
+    return _of_tasks(test.decide(new))
+
+
+def rounds(certificate: Any, rng: Draw, costs: Any) -> dict[str, Any]:
+    """Watch the mean over tasks in rounds, shuffled, and begin again from the state."""
+    promised, tasks = _lab_of_tasks(certificate, rng)
+    sharing = int(rng.choice([1, 1, 5]))
+    test = bw.SequentialTest(promised, margin=margin_of(rng), sharing=sharing, **levels(rng))
+    names = [tasks[i] for i in rng.integers(0, len(tasks), len(costs))]
+    half, found = len(costs) // 2, {}
+    for turn, piece in enumerate((slice(0, half), slice(half, None))):
+        finding = test.update_many(costs[piece], names[piece])
+        found |= {f"{turn}.{key}": value for key, value in _of_tasks(finding).items()}
+        found |= flatten({"looked": test.looked, "waiting": test.waiting, "rounds": test.rounds}, str(turn))
+        state = json.loads(json.dumps(test.state_dict()))
+        test = bw.SequentialTest.from_state_dict(state, promised)
+    return found
+
+
+DETECTORS = (sequential, fixed, strata, change, fleet, predicted, family, rounds)
 
 
 def record_streams() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from boundwatch.reporting.looks import Look, add_look, earlier_looks, read_ledge
     example="boundwatch check certificate.json new.csv\n"
     "boundwatch check certificate.json new.csv --margin 0.05 --exit-code\n"
     "boundwatch check certificate.json - --json --exit-code < new.csv\n"
-    "boundwatch check certificates.json new_eval_info.json --control e-bh"
+    "boundwatch check certificates.json new_eval_info.json"
 )
 def check(
     certificate: Path,

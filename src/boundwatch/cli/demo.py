@@ -47,12 +47,11 @@ def demo(*, output: Path = Path("demo"), as_json: bool = False) -> None:
             for visit in finished.visits
         ],
     )
-    notes = [
+    note = (
         "ADVERSE for a world that is not worse, and BENIGN for one that is, each come with probability at "
-        f'most {TOTAL:g}; within means no evidence of a shift, not "safe".',
-        "MSP and MaxLogit watch the network's confidence and carry no guarantee.",
-    ]
-    out.print_section("Note", notes, bullet="- ")
+        f'most {TOTAL:g}; within means no evidence of a shift, not "safe".'
+    )
+    out.print_section("Note", [note], bullet="- ")
     print("\nNext")
     for line in (
         f"open {output / 'report.html'}",

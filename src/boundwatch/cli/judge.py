@@ -24,7 +24,6 @@ from boundwatch.detectors import (
     Verdict,
 )
 from boundwatch.detectors.base import TailName
-from boundwatch.detectors.family import Control
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.notes import rows_of
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
@@ -48,8 +47,6 @@ class Judging:
     -------
     alpha_adverse P: Level of ADVERSE; the certificate's delta is added. [default: 0.05]
     alpha_benign P: Level of BENIGN; the certificate's delta is added. [default: 0.05]
-    control: Several tasks: holm bounds the probability of any wrong verdict, e-bh the expected share of wrong
-        ones, if no task reveals what another will meet. [default: holm]
     tail NAME: joint, with the certificate's costs; hoeffding, kl, exact or betting, with its limits.
         [default: joint if it has costs; exact if they are binary; else betting]
     detector NAME: hypothesis-test or confidence-interval: Algorithm 1 or 2 of the paper.
@@ -60,7 +57,6 @@ class Judging:
     margin: float | None = None
     alpha_adverse: float | None = None
     alpha_benign: float | None = None
-    control: Control | None = None
     tail: TailName | None = None
     detector: Literal["hypothesis-test", "confidence-interval"] = "hypothesis-test"
     false_positive_rate: float | None = None
@@ -71,10 +67,7 @@ class Judging:
     def build(self, loaded: Certificate | CertificateFamily) -> Test:
         """Return the detector that was asked for; refuse the options of the others."""
         one, own = isinstance(loaded, Certificate), _LEVELS[self.detector]
-        if one:
-            only = "goes with several tasks; give --by, or the file of certify --by"
-            refuse({"control": self.control}, only)
-        elif self.detector != HypothesisTest.name:
+        if not one and self.detector != HypothesisTest.name:
             refuse({"detector": self.detector}, _SEVERAL)
         (others,) = (levels for name, levels in _LEVELS.items() if name != self.detector)
         for name, instead in zip(others, own, strict=True):
@@ -84,7 +77,7 @@ class Judging:
         out.warn_of_levels(levels)
         settings: dict[str, Any] = {"tail": self.tail, "margin": self.margin, **levels}
         if not isinstance(loaded, Certificate):
-            return FamilyTest(loaded, control=self.control or "holm", **settings)
+            return FamilyTest(loaded, **settings)
         kind = HypothesisTest if self.detector == HypothesisTest.name else ConfidenceInterval
         return kind(loaded, **settings)
 

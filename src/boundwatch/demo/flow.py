@@ -15,7 +15,6 @@ from boundwatch._support.files import make_folder, write_costs, write_text
 from boundwatch._support.parallel import progress_bar
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialTest
 from boundwatch.detectors.base import TailName
-from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.train import QUICK, Draw, Recipe, Run, train
@@ -96,17 +95,13 @@ def _visit(run: Run, world: str, trials: int, number: int) -> Visit:
     shown = np.argsort(costs, kind="stable")[[trials // 4, trials // 2, 3 * trials // 4]]  # the quartiles
     watch = SequentialTest(run.certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA)
     evidence = [watch.update(cost) for cost in costs.tolist()]
-    # The baselines look at the network's outputs.
-    baselines = {name: kind(run.logits, alpha=TOTAL) for name, kind in (("MSP", MSP), ("MaxLogit", MaxLogit))}
-    findings = _judge(run, costs) | {"sequential": evidence[-1].to_dict()}
-    findings |= {name: each.decide(logits).to_dict() for name, each in baselines.items()}
     return Visit(
         world=world,
         shown=shown,
         environments=environments.take(shown),
         chosen=logits.argmax(axis=1),
         costs=costs,
-        findings=findings,
+        findings=_judge(run, costs) | {"sequential": evidence[-1].to_dict()},
         e_adverse=[finding.e_adverse for finding in evidence],
         e_benign=[finding.e_benign for finding in evidence],
     )

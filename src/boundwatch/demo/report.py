@@ -49,10 +49,9 @@ def render(demo: Demo) -> str:
             "If a world is not worse, the tests, the intervals and the sequential test call it ADVERSE with "
             f"probability at most {TOTAL:g}; if it is worse, BENIGN with probability at most {TOTAL:g}. Both "
             "include the certificate's own delta. The sequential test may be read after every trial, the "
-            "others once. MSP and MaxLogit watch the network's confidence: they carry no guarantee, cannot "
-            f"say BENIGN, and cannot see the wind. Two worlds ({' and '.join(sorted(WORSE))}) were made to "
-            "be worse than training, the others were not. ADVERSE for a world that is not worse is marked as "
-            "a false alarm, and within for one that is, as missed."
+            f"others once. Two worlds ({' and '.join(sorted(WORSE))}) were made to be worse than training, "
+            "the others were not. ADVERSE for a world that is not worse is marked as a false alarm, and "
+            "within for one that is, as missed."
         ),
         page.heading("Evidence over trials"),
         _evidence("that the world is worse", [(visit.world, visit.e_adverse) for visit in visits]),
@@ -79,8 +78,7 @@ def _table(visits: list[Visit]) -> Html:
     lines = [f"<tr><th>mean cost</th>{means}</tr>"]
     for name in visits[0].findings:
         cells = "".join(_cell(visit.findings[name]["verdict"], visit.world in WORSE) for visit in visits)
-        mark = "<br><small>no guarantee</small>" if name in ("MSP", "MaxLogit") else ""
-        lines.append(f"<tr><th>{escape(name)}{mark}</th>{cells}</tr>")
+        lines.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
     return page.box("scroll", [Html(table)])
 

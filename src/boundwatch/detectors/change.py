@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
-from boundwatch._support.validation import check_choice
 from boundwatch.bounds.bets import Bets, bet_bounds
 from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
@@ -15,8 +13,6 @@ from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import CHANGE_LEVEL, Finding, refuse_tasks
 from boundwatch.detectors.run_length import calibrated
 
-Method = Literal["calibrated", "shiryaev-roberts", "cusum"]
-METHODS: tuple[Method, ...] = get_args(Method)
 # Lowering the statistic keeps the promise; without a ceiling it would overflow long after the alarm.
 _CEILING = 1e250
 
@@ -53,19 +49,14 @@ class ChangeFinding(Finding):
 class ChangeDetector(AnytimeDetector[ChangeFinding]):
     """Watches a stream for a shift that may begin at any time.
 
-    Every episode starts new bets that the world has changed just now; the Shiryaev-Roberts statistic is the
-    sum of their capitals, the CUSUM statistic takes the best start of each bet. The memory does not grow.
+    Every episode starts new bets that the world has changed just now, and their capitals are added up
+    (Shiryaev-Roberts). For costs of 0 and 1 only the best start of each of two bets counts (CUSUM), and the
+    threshold is calibrated, which alarms sooner. The memory does not grow.
 
     **Guarantee**: if the certificate holds and the world never gets worse, the average number of episodes
     until ADVERSE is declared is at least 1/`alpha_adverse`, and ADVERSE is declared within N episodes with
     probability at most N `alpha_adverse`; likewise BENIGN and `alpha_benign`. Sooner or later every change
     detector alarms falsely: for a promise over unlimited time take `SequentialTest`. **Assumes**: as there.
-
-    Parameters
-    ----------
-    method
-        ``"calibrated"`` (for binary costs, and then the default: it alarms soonest), ``"shiryaev-roberts"``
-        (the default for others) or ``"cusum"`` (fewer false alarms than promised).
 
     Examples
     --------
@@ -85,13 +76,9 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
         *,
         alpha_adverse: float = CHANGE_LEVEL,
         alpha_benign: float = CHANGE_LEVEL,
-        method: Method | None = None,
     ) -> None:
         self._accept(certificate, alpha_adverse, alpha_benign)
         refuse_tasks(self.certificate)
-        methods = METHODS if certificate.binary else METHODS[1:]
-        self.method = methods[0] if method is None else method
-        check_choice(self.method, "method", methods)
         bounds = bet_bounds(certificate.lower, certificate.upper)
         alphas = self.alpha_adverse, self.alpha_benign
         bets, starts = zip(*map(self._bets, bounds, alphas), strict=True)
@@ -117,9 +104,9 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
 
     def _bets(self, bound: float, alpha: float) -> tuple[Bets, bool]:
         """Return the bets of a side, whose sum alarms at 1/alpha, and whether only best starts count."""
-        found = calibrated(bound, alpha) if self.method == "calibrated" else None
-        if found is None:  # as Shiryaev and Roberts if a chain would be too large
-            return Bets.for_costs(binary=self.certificate.binary), self.method == "cusum"
+        found = calibrated(bound, alpha) if self.certificate.binary else None
+        if found is None:  # also if the chain would be too large
+            return Bets.for_costs(binary=self.certificate.binary), False
         lattices, threshold = found
         shares = np.array([each.share for each in lattices]) / (alpha * threshold)
         return Bets(np.array([each.size for each in lattices]), shares), True

@@ -1,32 +1,25 @@
-"""Several tasks at once: a verdict on each, with control over all of them (Holm, or e-BH)."""
+"""Several tasks at once: a verdict on each, with control over all of them (Holm)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import InTable, frame, html, one_line, table
-from boundwatch._support.validation import check_choice, check_level, check_margin
-from boundwatch.bounds.bets import Bets
-from boundwatch.bounds.cost_grid import CostGrid, split_on_grid
-from boundwatch.bounds.multiple import e_bh, holm
-from boundwatch.certificates.certificate import Certificate
+from boundwatch._support.validation import check_level, check_margin
+from boundwatch.bounds.multiple import holm
 from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import LOOK_LEVEL, Finding, TailName, Verdict, new_costs
-from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.fixed_sample import TAILS, JointJudge, Judge, TailJudge, choose_tail
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch
 
-Control = Literal["holm", "e-bh"]
-CONTROLS: tuple[Control, ...] = get_args(Control)
-"""``holm`` keeps the probability of any wrong verdict, ``e-bh`` the expected share of wrong ones."""
-
 Array = NDArray[np.float64]
 _LIMITS = ("lower", "upper")
+_NUMBERS = ("p_adverse", "p_benign", "shift_lower", "shift_upper")
 _OF_ALL = ("false_positive_rate", "false_negative_rate", "detector", "tail")
 """What is the same for all tasks, and not shown for each."""
 
@@ -35,16 +28,14 @@ _OF_ALL = ("false_positive_rate", "false_negative_rate", "detector", "tail")
 class TaskFinding(Finding):
     """What a `FamilyTest` found for one task; verdict and `no_worse` take all other tasks into account.
 
-    The p-values are its own, not corrected, and with e-BH valid whenever they are read. It has e-values with
-    e-BH only, valid at the times that `FamilyTest` names. The limits on the shift hold for all tasks at once;
-    the rates are those of the family.
+    The p-values are its own, not corrected. The limits on the shift hold for all tasks at once; the rates are
+    those of the family.
 
     Attributes
     ----------
     adjusted_adverse, adjusted_benign
         The smallest level of the family at which it would be called ADVERSE or BENIGN: Holm's adjusted
-        p-values (the deltas of certificates that are judged jointly are part of the level), or the smallest
-        false discovery rate.
+        p-values. The deltas of certificates that are judged jointly are part of the level.
     """
 
     task: str
@@ -74,12 +65,11 @@ class FamilyFinding(InTable):
     verdict: Verdict
     false_positive_rate: float
     false_negative_rate: float
-    control: Control
     not_judged: tuple[str, ...]
 
     def __repr__(self) -> str:
         shown = {"verdict": self.verdict, "tasks": len(self.tasks), "not_judged": len(self.not_judged)}
-        return one_line(self, shown | {"control": self.control})
+        return one_line(self, shown)
 
     @property
     def no_worse(self) -> bool | None:
@@ -99,7 +89,6 @@ class FamilyFinding(InTable):
             "no_worse": self.no_worse,
             "tasks": [finding.to_dict() for finding in self.tasks.values()],
             "not_judged": list(self.not_judged),
-            "control": self.control,
             "false_positive_rate": self.false_positive_rate,
             "false_negative_rate": self.false_negative_rate,
         }
@@ -118,27 +107,50 @@ class FamilyFinding(InTable):
 
 
 @dataclass(frozen=True)
+class Weighed:
+    """What costs show, in a column of each task, and of all together where that is asked for (the first).
+
+    `p` are p-values of "did not get worse", "got worse" and "got worse by more than the margin"; `lower` and
+    `upper` are limits on the shift.
+    """
+
+    p: Array
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def nothing(cls, columns: int) -> Weighed:
+        """Return what no costs show."""
+        return cls(np.ones((3, columns)), np.full(columns, -1.0), np.ones(columns))
+
+    def with_look(self, look: Weighed, share: float) -> Weighed:
+        """Return what is known after one more look, at which a share of all levels is spent."""
+        p = np.minimum(self.p, look.p / share)
+        return Weighed(p, np.maximum(self.lower, look.lower), np.minimum(self.upper, look.upper))
+
+    def column(self, place: int) -> dict[str, Any]:
+        """Return the fields of a finding that come from a column."""
+        known = *np.minimum(self.p[:2, place], 1.0), self.lower[place], self.upper[place]
+        return dict(zip(_NUMBERS, map(float, known), strict=True))
+
+
+@dataclass(frozen=True)
 class FamilyTest:
     """Compares the new costs of several tasks with their certificates, and corrects for their number.
 
-    **Guarantee**, with ``control="holm"``: any task whose expected cost did not rise is called ADVERSE with
-    probability at most `alpha_adverse` + the `delta_upper` of the tasks judged, and any whose expected cost
-    did rise BENIGN with at most `alpha_benign` + their `delta_lower`. With ``control="e-bh"`` these sums
-    limit the expected share of wrong ones among the tasks called so. `no_worse` keeps what BENIGN keeps.
-    **Assumes**: for each task, i.i.d. episodes, costs of the certified kind and an unchanged policy; which
-    tasks are judged, and how many episodes each has, was fixed without regard to the costs. The tasks may
-    depend on each other in any way. With e-bh the costs may decide when you stop, if the expected cost of
-    each task's next episode is the same given the past of *all* tasks: none may meet scenes that another has
-    met before.
+    **Guarantee**: any task whose expected cost did not rise is called ADVERSE with probability at most
+    `alpha_adverse` + the `delta_upper` of the tasks judged, and any whose expected cost did rise BENIGN with
+    at most `alpha_benign` + their `delta_lower`; `no_worse` keeps what BENIGN keeps. **Assumes**: for each
+    task, i.i.d. episodes, costs of the certified kind and an unchanged policy; which tasks are judged, and
+    how many episodes each has, was fixed without regard to the costs. The tasks may depend on each other in
+    any way.
 
     Parameters
     ----------
     alpha_adverse, alpha_benign
         Levels for all tasks together; the deltas come on top.
-    control
-        ``"holm"``, or ``"e-bh"``, which lets you decide later when to stop.
     tail
-        With ``"holm"``, as in `HypothesisTest`, for each task.
+        As in `HypothesisTest`, for each task.
     margin
         How much worse is acceptable for every task, in expected cost.
 
@@ -157,7 +169,6 @@ class FamilyTest:
     family: CertificateFamily
     alpha_adverse: float = field(default=LOOK_LEVEL, kw_only=True)
     alpha_benign: float = field(default=LOOK_LEVEL, kw_only=True)
-    control: Control = field(default="holm", kw_only=True)
     tail: TailName | None = field(default=None, kw_only=True)
     margin: float | None = field(default=None, kw_only=True)
     name: ClassVar[str] = "family-test"
@@ -171,18 +182,11 @@ class FamilyTest:
             object.__setattr__(self, name, check_level(getattr(self, name), name))
         if self.margin is not None:
             object.__setattr__(self, "margin", check_margin(self.margin))
-        check_choice(self.control, "control", CONTROLS)
-        if self.tail is None:
-            return
-        if self.control == "e-bh":
-            problem = "does not go with control = 'e-bh'"
-            raise InvalidSetting(problem, name="tail", value=self.tail, remedy="leave it out")
-        for certificate in self.family.values():
-            choose_tail(self.tail, certificate)
+        self.tails(self.family)  # refuses one that does not fit
 
     def __str__(self) -> str:
         levels = f"{self.alpha_adverse:g} (ADVERSE) and {self.alpha_benign:g} (BENIGN)"
-        return f"FamilyTest of {len(self.family)} tasks with {self.control}, at levels of {levels}"
+        return f"FamilyTest of {len(self.family)} tasks, at levels of {levels}"
 
     def decide(self, costs: Mapping[str, ArrayLike]) -> FamilyFinding:
         """Judge the new costs of every task.
@@ -196,29 +200,36 @@ class FamilyTest:
         if not costs:
             raise InvalidCost("costs is empty; at least one task needs new episodes")
         judged = self.family.only(task for task in self.family if task in costs)
-        tails, levels = self._tails(judged)
-        raw = self._evidence(judged, costs)
-        shown: list[bool | None] = [None] * len(raw)
-        if self.margin is not None:
-            shown = (self._adjust(raw, "margin") <= levels[1]).tolist()
-        adverse, benign = (self._adjust(raw, side).tolist() for side in ("adverse", "benign"))
+        values = {}
+        for task, certificate in judged.items():
+            try:
+                values[task] = new_costs(costs[task], certificate)
+            except (InvalidCost, ProvenanceMismatch) as error:
+                raise error.inside(f"{self.family.by} {task!r}") from error
+        tails, levels = self.tails(judged)
+        weighed = self.weigh(judged, values)
+        adverse, benign, shown = map(holm, weighed.p)
         totals: dict[str, Any] = {
             "false_positive_rate": min(self.alpha_adverse + judged.delta_upper, 1.0),
             "false_negative_rate": min(self.alpha_benign + judged.delta_lower, 1.0),
         }
         tasks = {
-            fields["task"]: TaskFinding(
-                **{name: value for name, value in fields.items() if not name.endswith("_margin")},
+            task: TaskFinding(
+                **weighed.column(place),
                 **totals,
-                verdict=verdict_of(adverse[row] <= levels[0], benign[row] <= levels[1]),
-                adjusted_adverse=adverse[row],
-                adjusted_benign=benign[row],
+                task=task,
+                n=each.size,
+                mean_cost=float(each.mean()),
+                binary=judged[task].binary,
+                verdict=verdict_of(adverse[place] <= levels[0], benign[place] <= levels[1]),
+                adjusted_adverse=float(adverse[place]),
+                adjusted_benign=float(benign[place]),
                 detector=self.name,
-                tail=tails.get(fields["task"], "mixture"),
+                tail=tails[task],
                 margin=self.margin,
-                no_worse=shown[row],
+                no_worse=None if self.margin is None else bool(shown[place] <= levels[1]),
             )
-            for row, fields in enumerate(raw)
+            for place, (task, each) in enumerate(values.items())
         }
         called = {finding.verdict for finding in tasks.values()}
         same = next(iter(called)) if len(called) == 1 else Verdict.WITHIN
@@ -226,7 +237,6 @@ class FamilyTest:
             tasks=tasks,
             verdict=Verdict.ADVERSE if Verdict.ADVERSE in called else same,
             **totals,
-            control=self.control,
             not_judged=tuple(task for task in self.family if task not in costs),
         )
 
@@ -240,48 +250,29 @@ class FamilyTest:
         ({'pick': False}, {'pick': True})
         """
         judged = self.family.only(sizes)
-        level = self._tails(judged)[1][0]
-        worst = {task: np.ones(n) for task, n in sizes.items()}
-        if self.control == "e-bh":
-            found = {
-                task: 1 / bounded_exp(max(_wealth(judged[task], costs)[0])) for task, costs in worst.items()
-            }
-        else:
-            found = {}
-            for tasks, judge, rows in self._judges(judged, worst):
-                found |= zip(tasks, judge.p_values(rows)[0].tolist(), strict=True)
+        level = self.tails(judged)[1][0]
+        found: dict[str, float] = {}
+        for tasks, judge, rows in self._judges(judged, {task: np.ones(n) for task, n in sizes.items()}):
+            found |= zip(tasks, judge.p_values(rows)[0].tolist(), strict=True)
         return {task: found[task] <= level for task in sizes}
 
-    def _evidence(self, judged: CertificateFamily, costs: Mapping[str, ArrayLike]) -> list[dict[str, Any]]:
-        """Return what each task shows by itself; its limits get a share of the levels (Bonferroni)."""
-        values = {}
-        for task, certificate in judged.items():
-            try:
-                values[task] = new_costs(costs[task], certificate)
-            except (InvalidCost, ProvenanceMismatch) as error:
-                raise error.inside(f"{self.family.by} {task!r}") from error
-        found: dict[str, dict[str, Any]] = {}
-        if self.control == "e-bh":
-            levels = self.alpha_adverse / len(judged), self.alpha_benign / len(judged)
-            for task, certificate in judged.items():
-                found[task] = _anytime_evidence(certificate, values[task], *levels, self.margin)
-        else:
-            names = ["p_adverse", "p_benign", "shift_lower", "shift_upper", "p_margin"]
-            for tasks, judge, rows in self._judges(judged, values):
-                columns = [*judge.p_values(rows), judge.shift_lower(rows), judge.shift_upper(rows)]
-                columns += [] if self.margin is None else [judge.p_margin(rows, self.margin)]
-                numbers = zip(*(column.tolist() for column in columns), strict=True)
-                found |= {task: dict(zip(names, row)) for task, row in zip(tasks, numbers, strict=True)}  # noqa: B905
-        for task, each in values.items():
-            same = {"n": each.size, "mean_cost": float(each.mean()), "binary": judged[task].binary}
-            found[task] |= {"task": task, **same}
-        return [found[task] for task in values]
+    def weigh(self, judged: CertificateFamily, values: Mapping[str, Array]) -> Weighed:
+        """Weigh the costs of each task by itself; its limits get a share of the levels (Bonferroni)."""
+        weighed = Weighed.nothing(len(values))
+        places = {task: place for place, task in enumerate(values)}
+        for tasks, judge, rows in self._judges(judged, values):
+            where = [places[task] for task in tasks]
+            weighed.p[:2, where] = judge.p_values(rows)
+            weighed.lower[where], weighed.upper[where] = judge.shift_lower(rows), judge.shift_upper(rows)
+            if self.margin is not None:
+                weighed.p[2, where] = judge.p_margin(rows, self.margin)
+        return weighed
 
     def _judges(
         self, judged: CertificateFamily, values: Mapping[str, Array]
     ) -> Iterator[tuple[list[str], Judge, Array]]:
         """Yield tasks, what judges them, and their costs as rows; by limits, equally many at once."""
-        tails, (adverse, benign) = self._tails(judged)
+        tails, (adverse, benign) = self.tails(judged)
         shares = adverse / len(judged), benign / len(judged)
         alike: dict[tuple[TailName, int], list[str]] = {}
         for task, each in values.items():
@@ -294,15 +285,13 @@ class FamilyTest:
             judge = TailJudge(lower, upper, shares, TAILS[tail])
             yield tasks, judge, np.stack([values[task] for task in tasks])
 
-    def _tails(self, judged: CertificateFamily) -> tuple[dict[str, TailName], tuple[float, float]]:
-        """Return how Holm weighs each task, and what may be spent on all of them.
+    def tails(self, judged: CertificateFamily) -> tuple[dict[str, TailName], tuple[float, float]]:
+        """Return how each task is weighed, and what may be spent on all of them.
 
         That is the levels and the deltas of certificates that are judged jointly, each once. The limits of
         the others fail with their delta, which comes on top.
         """
         levels = self.alpha_adverse, self.alpha_benign
-        if self.control == "e-bh":
-            return {}, levels
         tails = {task: choose_tail(self.tail, certificate) for task, certificate in judged.items()}
         joint = [task for task, tail in tails.items() if tail == "joint"]
         if not joint:
@@ -315,41 +304,7 @@ class FamilyTest:
             tails[task] = "exact" if judged[task].binary else "betting"
         return tails, levels
 
-    def _adjust(self, raw: list[dict[str, Any]], side: str) -> Array:
-        if self.control == "holm":
-            return holm([fields[f"p_{side}"] for fields in raw])
-        with np.errstate(divide="ignore"):  # an e-value too small for a float is no evidence
-            return e_bh(np.log([fields[f"e_{side}"] for fields in raw]))
-
 
 def verdict_of(adverse: bool, benign: bool) -> Verdict:
     """Return the verdict, given what each side found."""
     return Verdict.ADVERSE if adverse else Verdict.BENIGN if benign else Verdict.WITHIN
-
-
-def _wealth(certificate: Certificate, costs: Array) -> tuple[list[float], list[float]]:
-    """Return the log wealth of both sides before the first cost and after each."""
-    bets = Bets.for_costs(binary=certificate.binary)
-    benign = bets.log_wealth_path(1 - costs, 1 - certificate.lower)
-    return bets.log_wealth_path(costs, certificate.upper), benign
-
-
-def _anytime_evidence(
-    certificate: Certificate, costs: Array, alpha_adverse: float, alpha_benign: float, margin: float | None
-) -> dict[str, float]:
-    """Return what a `SequentialTest` would, without its alarm thresholds: e-BH has no use for them."""
-    bets, grid = Bets.for_costs(binary=certificate.binary), CostGrid(split_on_grid(costs))
-    adverse, benign = _wealth(certificate, costs)
-    found = {
-        # Not 1 / p: that is the largest e-value so far, which is no e-value, and e-BH needs those.
-        "e_adverse": bounded_exp(adverse[-1]),
-        "e_benign": bounded_exp(benign[-1]),
-        "p_adverse": 1 / bounded_exp(max(adverse)),
-        "p_benign": 1 / bounded_exp(max(benign)),
-        "shift_lower": grid.mean_lower(bets, alpha_adverse) - certificate.upper,
-        "shift_upper": grid.mean_upper(bets, alpha_benign) - certificate.lower,
-    }
-    if margin is not None:  # the mean is clamped above 0: no cost is above 1
-        path = bets.log_wealth_path(1 - costs, 1 - certificate.lower - margin)
-        found["e_margin"] = bounded_exp(path[-1])
-    return found

@@ -19,8 +19,9 @@ from boundwatch.certificates.record import Rounds, refuse_unknown
 from boundwatch.detectors import saving
 from boundwatch.detectors.anytime import SIDES
 from boundwatch.detectors.base import Finding, Verdict, new_costs
+from boundwatch.detectors.family import Weighed
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.detectors.strata import StrataTest, Weighed
+from boundwatch.detectors.strata import StrataTest
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import Argument, InvalidSetting, Place, SchemaMismatch
 
@@ -66,7 +67,7 @@ class RoundsTest(SequentialTest):
         self.n, self.first_alarm, self.verdict = 0, None, Verdict.WITHIN
         self._total, self._sums = 0.0, dict.fromkeys(self._names, 0.0)
         self._rounds = Rounds(self._sums)
-        self._shown, self.looked = Weighed.nothing(len(self._names)), 0
+        self._shown, self.looked = Weighed.nothing(1 + len(self._names)), 0
         self._alarms: dict[str, int] = {}
         self._latest: Finding | None = None
 

@@ -24,7 +24,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.record import CostRecord, is_balanced, refuse_other_tasks
 from boundwatch.detectors.base import Finding, TailName
-from boundwatch.detectors.family import FamilyTest, TaskFinding, verdict_of
+from boundwatch.detectors.family import FamilyTest, TaskFinding, Weighed, verdict_of
 from boundwatch.detectors.fixed_sample import JointJudge
 from boundwatch.detectors.joint import reference_of
 from boundwatch.episodes.episodes import Episodes, compatible
@@ -56,29 +56,6 @@ def decide_strata(
     new, test = _by_task(certificate, costs), StrataTest(certificate, alphas, margin)
     seen = {name: (each.size, float(each.mean())) for name, each in new.items()}
     return test.finding(test.weigh(new), seen, "hypothesis-test")
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """What costs show, in a column of all tasks together and one of each.
-
-    `p` are p-values of "did not get worse", "got worse" and "got worse by more than the margin"; `lower` and
-    `upper` are limits on the shift.
-    """
-
-    p: Array
-    lower: Array
-    upper: Array
-
-    @classmethod
-    def nothing(cls, tasks: int) -> Weighed:
-        """Return what no costs show."""
-        return cls(np.ones((3, 1 + tasks)), np.full(1 + tasks, -1.0), np.ones(1 + tasks))
-
-    def with_look(self, look: Weighed, share: float) -> Weighed:
-        """Return what is known after one more look, at which a share of all levels is spent."""
-        p = np.minimum(self.p, look.p / share)
-        return Weighed(p, np.maximum(self.lower, look.lower), np.minimum(self.upper, look.upper))
 
 
 @dataclass(frozen=True)
@@ -115,17 +92,15 @@ class StrataTest:
     def weigh(self, new: Mapping[str, Array], share: float = 1.0) -> Weighed:
         """Weigh the new costs of each task; limits get that share of the levels."""
         test = self._of_each(share)
-        raw, all_ = test._evidence(test.family, new), _Together(self.certificate, new, joint=self.joint)
-        sides = ["adverse", "benign", "margin"][: 2 if self.margin is None else 3]
-        p = np.ones((3, 1 + len(raw)))
-        p[: len(sides), 1:] = [[each[f"p_{side}"] for each in raw] for side in sides]
-        p[:2, 0] = all_.p_value(0), all_.p_value(1)
-        if self.margin is not None:
-            p[2, 0] = all_.p_margin(self.margin)
+        each, all_ = test.weigh(test.family, new), _Together(self.certificate, new, joint=self.joint)
+        margin = 1.0 if self.margin is None else all_.p_margin(self.margin)
+        p = all_.p_value(0), all_.p_value(1), margin
         shares = [level * OVERALL_SHARE * share for level in self.levels]
-        lower = [all_.shift_lower(shares[0]), *(each["shift_lower"] for each in raw)]
-        upper = [all_.shift_upper(shares[1]), *(each["shift_upper"] for each in raw)]
-        return Weighed(p, np.array(lower), np.array(upper))
+        return Weighed(
+            np.column_stack([p, each.p]),
+            np.append(all_.shift_lower(shares[0]), each.lower),
+            np.append(all_.shift_upper(shares[1]), each.upper),
+        )
 
     def finding(
         self,
@@ -150,7 +125,7 @@ class StrataTest:
                 verdict=verdict_of(*called),
                 n=n,
                 mean_cost=mean,
-                **_column(weighed, 1 + place),
+                **weighed.column(1 + place),
                 **same,
                 detector="family-test",
                 tail=tails[name],
@@ -165,7 +140,7 @@ class StrataTest:
             verdict=verdict_of(overall <= self.levels[0], p[1, 0] <= shares),
             n=sum(each.n for each in tasks.values()),
             mean_cost=self.mean_of(tasks),
-            **_column(weighed, 0),
+            **weighed.column(0),
             **same,
             detector=detector,
             tail="joint" if self.joint else "betting",
@@ -200,19 +175,13 @@ class StrataTest:
     def _each(self) -> tuple[dict[str, TailName], Pair]:
         """How each task is weighed, and what may be spent on all of them."""
         test = self._of_each(1.0)
-        return test._tails(test.family)
+        return test.tails(test.family)
 
     def _of_each(self, share: float) -> FamilyTest:
         """Return the test of the tasks, at what they may spend of a share of the levels."""
         family = by_task(self.certificate, self._part(share))
         adverse, benign = ((1 - OVERALL_SHARE) * share * alpha for alpha in self.alphas)
         return FamilyTest(family, alpha_adverse=adverse, alpha_benign=benign, margin=self.margin)
-
-
-def _column(weighed: Weighed, place: int) -> dict[str, Any]:
-    p_adverse, p_benign, _ = np.minimum(weighed.p[:, place], 1.0).tolist()
-    limits_ = {"shift_lower": float(weighed.lower[place]), "shift_upper": float(weighed.upper[place])}
-    return {"p_adverse": p_adverse, "p_benign": p_benign, **limits_}
 
 
 def _by_task(certificate: Certificate, costs: Any) -> dict[str, Array]:

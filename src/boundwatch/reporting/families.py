@@ -16,26 +16,11 @@ from boundwatch.reporting import wording
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The heads of a table, and its rows; the last column is the task."""
-_MEANING = {
-    "holm": "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below, "
-    "which includes the delta of certificates that keep their costs.",
-    "e-bh": "adverse and benign are the smallest false discovery rates at which e-BH lists the task.",
-}
-_LOOKS = {
-    "holm": "They hold for one look at numbers of episodes fixed in advance, independent of each other.",
-    "e-bh": "They hold for the list whenever you stop, for episodes independent of all earlier "
-    "ones of all tasks.",
-}
-_RATES = {
-    "holm": (
-        "the probability that any {0} that is not worse is called ADVERSE is at most",
-        "the probability that any {0} that is worse is called BENIGN is at most",
-    ),
-    "e-bh": (
-        "of the {0}s called ADVERSE, those that are not worse make up an expected share of at most",
-        "of the {0}s called BENIGN, those that are worse make up an expected share of at most",
-    ),
-}
+_MEANING = (
+    "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below, "
+    "which includes the delta of certificates that keep their costs."
+)
+_LOOKS = "They hold for one look at numbers of episodes fixed in advance, independent of each other."
 
 
 def in_failures(family: CertificateFamily) -> bool:
@@ -154,7 +139,7 @@ def _strata_notes(family: CertificateFamily) -> list[str]:
         "Limits on the shift hold for the mean and all tasks at once. Where some tasks got worse and others "
         "better, those of the first row say what became of the mean.",
         "The rates are those of the procedure, not the probability that a verdict is wrong.",
-        _LOOKS["holm"],
+        _LOOKS,
     ]
 
 
@@ -211,12 +196,19 @@ def _verdict(
 
 def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, str]]:
     """Say which tasks were not judged, and what is guaranteed for all of them together."""
-    alarms, comfort = (said.format(member(family)) for said in _RATES[finding.control])
+    any_ = f"the probability that any {member(family)} that is"
+    alarm, comfort = finding.false_positive_rate, finding.false_negative_rate
     missing = f"{', '.join(finding.not_judged)} (certified, but no new episodes)"
     return [
         *([("not judged", missing)] if finding.not_judged else []),
-        ("false alarms", f"{alarms} {finding.false_positive_rate:.6g}, delta included"),
-        ("false comfort", f"{comfort} {finding.false_negative_rate:.6g}, delta included"),
+        (
+            "false alarms",
+            f"{any_} not worse is called ADVERSE is at most {alarm:.6g}, delta included",
+        ),
+        (
+            "false comfort",
+            f"{any_} worse is called BENIGN is at most {comfort:.6g}, delta included",
+        ),
     ]
 
 
@@ -227,9 +219,9 @@ def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     few, one = [task for task, alarm in could.items() if not alarm], member(test.family)
     return [
         *([f"Too few episodes of {', '.join(few)}: no outcome could have been ADVERSE."] if few else []),
-        _MEANING[finding.control],
+        _MEANING,
         f"The limits on the shift hold for all {one}s at once, for which they are wider than a single {one} "
         "needs: a verdict may stand beside limits that include zero.",
         "The rates are those of the procedure, not the probability that a verdict is wrong.",
-        _LOOKS[finding.control],
+        _LOOKS,
     ]

@@ -1,4 +1,4 @@
-"""MSP and MaxLogit, the baselines of the comparison: they watch the network's confidence, not the task.
+"""MSP and MaxLogit, the paper's baselines: they watch the network's confidence, not the task.
 
 They **carry no guarantee**: the threshold is a quantile of resampled training data, which bounds nothing, and
 low confidence need not mean a higher cost, nor a higher cost low confidence.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reproduction.confidence import MSP, MaxLogit
 from scipy.special import softmax
 
 from boundwatch.detectors import Verdict
-from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.errors import InvalidLevel, InvalidSetting
 
 BASELINES = [MSP, MaxLogit]
