@@ -133,7 +133,7 @@ def false_alarms(bound: float, kind: str, k: int, binary: bool) -> dict[str, Any
     for _ in range(NULL_RUNS):
         costs, scenes, others = (part[:NULL_MOST] for part in draw(rng, bound, kind, 0.8, k, binary))
         helped = bw.PredictedTest(certificate, alpha_adverse=ALPHA, alpha_benign=ALPHA)
-        found = helped.update_many(costs, scenes, list(others))
+        found = predicted_robots.feed(helped, costs, scenes, others)
         alone = bw.SequentialTest(certificate, alpha_adverse=ALPHA)
         alone.update_many(costs)
         hits["adverse"] += found.p_adverse <= ALPHA
@@ -164,7 +164,7 @@ def measure(
         for start in range(0, MOST, 40):  # in parts, so that nobody waits for what comes after the alarm
             part = slice(start, start + 40)
             if helped.verdict is not bw.Verdict.ADVERSE:
-                helped.update_many(costs[part], scenes[part], list(others[part]))
+                predicted_robots.feed(helped, costs[part], scenes[part], others[part])
             if alone.verdict is not bw.Verdict.ADVERSE:
                 alone.update_many(costs[part])
         for name, test in (("predicted", helped), ("alone", alone)):

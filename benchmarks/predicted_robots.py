@@ -125,6 +125,13 @@ def pixels(images: list[Any]) -> NDArray[np.float32]:
     return (np.stack(images) / max(float(images[0].max()), 1.0)).astype(np.float32)
 
 
+def feed(test: bw.PredictedTest, costs: Array, scenes: Array, others: Array) -> Any:
+    """Count trials with their predictions, and return the last finding."""
+    for each in zip(costs.tolist(), scenes.tolist(), others, strict=True):
+        finding = test.update(*each)
+    return finding
+
+
 def compare(certificate: bw.Certificate, costs: Array, predictions: dict[str, Array]) -> dict[str, Any]:
     """Return mean trials to ADVERSE with and without each predictor, on the same streams."""
     rng = np.random.default_rng(SEED)
@@ -139,12 +146,12 @@ def compare(certificate: bw.Certificate, costs: Array, predictions: dict[str, Ar
         tests: dict[str, Any] = {"alone": alone}
         for name, values in predictions.items():
             tests[name] = bw.PredictedTest(certificate, alpha_adverse=0.05)
-            streams[name] = lambda part, test=tests[name], values=values, trials=trials, unrun=unrun: (
-                test.update_many(costs[trials[part]], values[trials[part]], list(values[unrun[part]]))
+            streams[name] = lambda part, test=tests[name], values=values, trials=trials, unrun=unrun: feed(
+                test, costs[trials[part]], values[trials[part]], values[unrun[part]]
             )
-        for name, feed in streams.items():
+        for name, count in streams.items():
             for start in range(0, MOST, 20):
-                feed(slice(start, start + 20))
+                count(slice(start, start + 20))
                 if tests[name].verdict is bw.Verdict.ADVERSE:
                     break
             adverse = tests[name].verdict is bw.Verdict.ADVERSE

@@ -41,8 +41,8 @@ NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum",
 HARMLESS = {
     "run_length.py: 1e-09 -> 1.25e-09": "an allowance for rounding, which is 1e-15",
     "change.py: statistics[side] >= 1 / alpha -> statistics[side] > 1 / alpha": "no tie has a chance",
-    "large_difference.py: 20 * _STEP -> 20 / _STEP": "where a search begins, not where it ends",
-    "large_difference.py: min(1.0, 1 - margin) -> max(1.0, 1 - margin)": "rates above 1 are halved away",
+    "rate_difference.py: 20 * _STEP -> 20 / _STEP": "where a search begins, not where it ends",
+    "rate_difference.py: min(1.0, 1 - margin) -> max(1.0, 1 - margin)": "rates above 1 are halved away",
 }
 """A change, with the name of its file, to the reason why no test need notice it."""
 

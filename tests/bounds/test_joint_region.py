@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from boundwatch.bounds import joint_region as region_module
-from boundwatch.bounds import joint_side, rate_difference, two_sample
+from boundwatch.bounds import rate_difference, two_sample
 from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.certificates.record import CostRecord
 from boundwatch.comparison import late
@@ -122,7 +122,6 @@ def test_threads_that_extend_one_line_get_the_same_line(monkeypatch):
         lambda: late.late_line(LEVEL, 5).leads,
         lambda: late.late_line(LEVEL, 5).looks,
         lambda: joint._references(CostRecord.of_failures(5, 1))[0].logs,
-        lambda: joint_side._grid_factors(0.3),
     ],
 )
 def test_what_a_cache_shares_cannot_be_changed(cached):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, boschloo_exact, fisher_exact
 
 import boundwatch as bw
-from boundwatch.bounds import binary_kl, large_difference, rate_difference
+from boundwatch.bounds import binary_kl, rate_difference
 from boundwatch.bounds.rate_difference import is_computable, rate_difference_lower, rate_difference_p_value
 
 N0, N1 = 15, 6
@@ -118,9 +118,7 @@ def test_the_likelihood_ratio_is_the_smallest_over_all_rates_and_ranks_all_outco
         p1 = np.clip(p0 + margin, 0, 1)
         each = n0 * np.where(p0 > k0 / n0, binary_kl(k0 / n0, p0), 0)
         each += n1 * np.where(p1 < k1 / n1, binary_kl(k1 / n1, p1), 0)
-        assert large_difference.likelihood_ratio(n0, k0, n1, k1, margin) == pytest.approx(
-            each.min(), rel=1e-3
-        )
+        assert rate_difference.likelihood_ratio(n0, k0, n1, k1, margin) == pytest.approx(each.min(), rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_settings_that_do_not_fit(family):
 def test_a_family_is_judged_jointly_only_if_every_certificate_keeps_its_costs(family):
     promised = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
     mixed = bw.CertificateFamily({"pick": family["pick"], "sold": promised})
-    with pytest.raises(InvalidSetting, match=r"'joint' needs held-out costs, but .* from external"):
+    with pytest.raises(InvalidSetting, match="'joint' needs a certificate from held-out costs"):
         bw.FamilyTest(mixed, tail="joint")
     found = bw.FamilyTest(mixed).decide({"pick": [1] * 8, "sold": [1] * 8})
     assert [found.tasks[task].tail for task in mixed] == ["joint", "exact"]

@@ -50,7 +50,7 @@ def test_one_by_one_equals_all_at_once(costs):
 
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("margin", [None, 0.1])
-def test_findings_that_are_held_are_computed_together_as_if_alone(binary, margin):
+def test_findings_that_are_held_say_what_was_known_then(binary, margin):
     rng = np.random.default_rng(5)
     draws = (rng.random((2, 80)) < 0.3).astype(float) if binary else rng.beta(2, 6, (2, 80))
     certificate = bw.Certificate.from_held_out(draws[0], binary=binary)

@@ -99,30 +99,10 @@ def test_the_shares_never_add_up_to_more_than_one(first, later):
     assert total <= 1 + 1e-12
 
 
-def test_the_number_of_streams_is_declared_at_the_first_look_and_counts_resets():
-    cert = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
-    fleet, strict = bw.Fleet(cert), bw.Fleet(cert)
-    for either in (fleet, strict):
-        assert either.discoveries(RATE) == []  # nothing to look at: no look
-        either.update([1] * 4 + [2], [0.9] * 4 + [0.1])
-    assert fleet.discoveries(RATE, streams=3) == [1]
-    assert strict.discoveries(RATE, streams=1000) == []
-    with pytest.raises(bw.errors.InvalidSetting, match="below the 2 already seen"):
-        fleet.discoveries(RATE, streams=0)
-    with pytest.raises(bw.errors.InvalidSetting, match="the first look declared streams = 3"):
-        fleet.discoveries(RATE, streams=4)
-    fleet.reset(2)
-    again = bw.Fleet.from_state_dict(json.loads(json.dumps(fleet.state_dict())))
-    again.update([2], [0.1])
-    assert again.discoveries(RATE) == [1]
-    again.update([4], [0.1])
-    with pytest.raises(bw.errors.InvalidSetting, match="below the 4 tests begun, 1 of them by reset"):
-        again.discoveries(RATE)
-
-
 def test_a_stream_after_the_first_look_has_a_smaller_share():
     cert = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
     fleet = bw.Fleet(cert)
+    assert fleet.discoveries(RATE) == []  # nothing to look at: no look
     fleet.update(["early"], [0.2])
     assert fleet.discoveries(RATE) == []
     for n in range(1, 12):

@@ -70,6 +70,39 @@ def test_centering_at_the_certified_world_is_invalid():
     assert rounds < 60
 
 
+def ranked(rounds):
+    """A test that has counted rounds of a cost, a prediction and others, and the capital of its ranks."""
+    test = bw.PredictedTest(CERTIFICATE)
+    for cost, prediction, others in rounds:
+        test._round(float(cost), float(prediction), np.asarray(others, dtype=float))
+    return test, float(np.exp(np.logaddexp.reduce(test._rows["ranks"], axis=None)))
+
+
+def test_ranks_win_nothing_unless_predictions_know_the_cost():
+    """Exactly, over all streams of two rounds with two unrun scenes; the broken twin predicts the cost."""
+    honest, knowing = [], []
+    for share, rates, predictions in itertools.islice(worlds(UPPER), 0, None, 5):
+        expected = np.zeros(2)
+        for probability, stream in enumerate_streams(share, rates, rounds=2, k=2):
+            rounds = [(cost, predictions[s], [predictions[o] for o in others]) for cost, s, others in stream]
+            leaky = [(cost, cost, others) for cost, _, others in rounds]
+            expected += probability * np.array([ranked(rounds)[1], ranked(leaky)[1]])
+        honest.append(expected[0])
+        knowing.append(expected[1])
+    assert max(honest) <= 1 + 1e-12
+    assert max(knowing) > 1.2
+
+
+@pytest.mark.parametrize("known", [0.0, 0.5, 1.0])
+def test_ranks_notice_predictions_that_know_the_cost(known):
+    rng, noticed, runs = np.random.default_rng(3), 0, 20
+    for _ in range(runs):
+        costs, scenes, others = stream(rng, UPPER, 0.5, 240, 10, "good")
+        test, _ = ranked(zip(costs, (1 - known) * scenes + known * costs, others, strict=True))
+        noticed += test.finding().p_exchangeable <= 0.001
+    assert noticed == 0 if known == 0 else noticed >= 0.8 * runs
+
+
 def stream(rng, mean, correlation, n, k, kind):
     """Draw failures and calibrated predictions with this correlation; then spoil the predictions."""
     strength = 1 / correlation**2 - 1

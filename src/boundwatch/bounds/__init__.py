@@ -1,7 +1,7 @@
 """Pure functions behind every number: numpy in, float64 out.
 
-`kl` inverts the binary relative entropy, `gaussians` measures how far a posterior moved from its prior,
-`pac_bayes` bounds the expected cost of a trained policy, `held_out` and `betting` bound a mean from fresh
+`kl` inverts the binary relative entropy, `pac_bayes` measures how far a posterior moved from its prior and
+bounds the expected cost of a trained policy, `held_out` and `betting` bound a mean from fresh
 costs. They trust their arguments; certificates and detectors check them.
 """
 
@@ -15,7 +15,6 @@ from boundwatch.bounds.betting_limits import (
     tuned_lower,
     tuned_upper,
 )
-from boundwatch.bounds.gaussians import kl_divergence, log_density_ratio, renyi_divergence
 from boundwatch.bounds.held_out import (
     binomial_p_value,
     chernoff_lower,
@@ -27,17 +26,25 @@ from boundwatch.bounds.held_out import (
     hoeffding_p_value,
     hoeffding_upper,
 )
-from boundwatch.bounds.kl import binary_kl, kl_inverse_lower, kl_inverse_upper
+from boundwatch.bounds.kl import (
+    binary_kl,
+    kl_inverse_lower,
+    kl_inverse_upper,
+    shift_kl_lower,
+    shifted_mean_upper,
+)
 from boundwatch.bounds.pac_bayes import (
+    kl_divergence,
+    log_density_ratio,
     pac_bayes_complexity,
     pac_bayes_lower,
     pac_bayes_upper,
     pointwise_complexity,
     pointwise_lower,
     pointwise_upper,
+    renyi_divergence,
 )
 from boundwatch.bounds.rounds import rounds_lower, rounds_upper
-from boundwatch.bounds.shift import shift_kl_lower, shifted_mean_upper
 
 __all__ = ["anytime_lower", "anytime_upper", "binary_kl", "kl_inverse_lower", "kl_inverse_upper"]
 __all__ += ["betting_log_wealth", "betting_lower", "betting_p_value", "betting_upper", "fixed_bets"]

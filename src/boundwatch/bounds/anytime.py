@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from boundwatch.bounds.bets import log_sums
+from boundwatch.bounds.halving import halve
 
 Array = NDArray[np.float64]
 
@@ -46,26 +47,18 @@ def anytime_lower(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:
     probability; rounded outward. **Assumes**: costs of 0 and 1, each a failure with the same probability
     given all earlier ones.
 
-    Examples
-    --------
     >>> float(anytime_lower(7, 10, 0.05).round(4))
     0.2572
     """
     k, trials = np.broadcast_arrays(np.asarray(failures, dtype=np.float64), np.asarray(n, dtype=np.float64))
-    target = -np.log(delta)
-    low, high = np.full(k.shape, _LOWEST), np.full(k.shape, _HIGHEST)
-    for _ in range(60):
-        middle = (low + high) / 2
-        refuted = anytime_log_wealth(k, trials, middle) >= target
-        low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
+    first, last, target = np.full(k.shape, _LOWEST), np.full(k.shape, _HIGHEST), -np.log(delta)
+    low, _ = halve(first, last, lambda odds: anytime_log_wealth(k, trials, odds) >= target, 60)
     return np.where(k == 0, 0.0, special.expit(low) * (1 - 1e-13))
 
 
 def anytime_upper(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:
     """Return the same from above.
 
-    Examples
-    --------
     >>> float(anytime_upper(0, 10, 0.05).round(4))
     0.355
     """

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from boundwatch.bounds.betting_limits import betting_upper, tuned_upper
+from boundwatch.bounds.halving import halve
 from boundwatch.bounds.held_out import Array
 
 _SPLITS = 1024  # beyond, splits are put into cells, each with the largest probability in it
@@ -73,12 +74,12 @@ def audit_upper(audited: Audited, delta: float, *, policy: bool = False) -> floa
     first = np.unique(np.append(np.linspace(curve.largest(0.5), most, _POINTS).astype(np.int64), curve.least))
     last, p_values = np.append(first[1:] - 1, most), curve.p_values(first)
     edges, values = _shape(sum(audited.drawn) / n, delta)
-    low, high = curve.least / n, 1.0
-    for _ in range(40):
-        rate = (low + high) / 2
+
+    def is_left(rate: float) -> bool:
         heights = values[np.searchsorted(edges, special.bdtr(last, n, rate) * (1 + _ROUNDING), "right") - 1]
-        low, high = (rate, high) if (p_values >= heights).any() else (low, rate)
-    return high
+        return bool((p_values >= heights).any())
+
+    return float(halve(curve.least / n, 1.0, is_left, 40)[1])
 
 
 def audit_lower(audited: Audited, delta: float, *, policy: bool = False) -> float:
@@ -151,10 +152,7 @@ def _shape(fraction: float, delta: float) -> tuple[Array, Array]:
         found = special.ndtr((-c * np.hypot(1, slopes) - slopes * scores).max(axis=0))
         return np.where(edges < _CAP * delta, 1.0, np.maximum(found, _CAP * delta))
 
-    low, high = 0.0, 40.0
-    for _ in range(60):
-        c = (low + high) / 2
-        low, high = (low, c) if heights(c) @ lengths <= delta else (c, high)
+    _, high = halve(0.0, 40.0, lambda c: heights(c) @ lengths > delta, 60)
     return edges, np.where(heights(high) < 1, heights(high), 2.0)  # that no p-value reaches
 
 

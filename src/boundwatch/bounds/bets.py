@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,13 +56,6 @@ class Bets:
             capitals = np.log((1 - self.sizes) + np.outer(points / mean, self.sizes))
         return log_sum(weights @ capitals + np.log(self.shares))
 
-    def log_wealth_path(self, costs: Array, mean: float) -> list[float]:
-        """Return the log wealth against `mean` before the first cost and after each."""
-        with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
-            factors = np.log((1 - self.sizes) + np.outer(costs / clamp_bound(mean), self.sizes))
-        wealth: Array = np.logaddexp.reduce(np.cumsum(factors, axis=0) + np.log(self.shares), axis=1)
-        return [0.0, *wealth.tolist()]
-
 
 @cache
 def _mixture(binary: bool) -> tuple[Array, Array]:
@@ -89,6 +83,8 @@ class Wealth:
     ``tops``, ``scale``
         What follows from the logs: the largest of each side, and how far the others are behind.
     """
+
+    DERIVED: ClassVar = frozenset({"tops", "scale"})
 
     def __init__(self, bets: Bets, upper: float, *rests: float) -> None:
         self._sides = 1 + len(rests)

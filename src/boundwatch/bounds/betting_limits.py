@@ -38,8 +38,6 @@ def fixed_bets(n: int) -> tuple[Array, Array]:
     cover them, at half a share each. All this costs less than the logarithm of the number of bets, since
     neighbors share the gain.
 
-    Examples
-    --------
     >>> fixed_bets(10_000)[0].round(4)
     array([0.007 , 0.0099, 0.014 , 0.0198, 0.028 , 0.0396, 0.056 , 0.0792, 0.125 , 0.25  , 0.5   , 1.    ])
     """
@@ -56,8 +54,6 @@ def betting_log_wealth(costs: ArrayLike, null_mean: float | Array) -> Array:
     The last axis of `costs` runs over the episodes of one dataset; `null_mean` is the largest
     mean that the null hypothesis allows, for all datasets or for each.
 
-    Examples
-    --------
     >>> float(betting_log_wealth([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.2).round(3))
     5.28
     """
@@ -78,8 +74,6 @@ def betting_p_value(costs: ArrayLike, null_mean: float | Array) -> Array:
     **Guarantee**: under the null it is at most alpha with probability at most alpha, for every alpha.
     **Assumes**: i.i.d. costs in [0, 1], n fixed in advance.
 
-    Examples
-    --------
     >>> float(betting_p_value([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.2).round(4))
     0.0051
     """
@@ -95,8 +89,6 @@ def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
     `weights` say how many times each cost of the last axis occurs, for all datasets or for each (whose sums
     must then be the same); left out, once.
 
-    Examples
-    --------
     >>> float(betting_lower([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
     0.3028
     >>> float(betting_lower([0.5, 0.6, 0.7], 0.05, weights=[2, 3, 1]).round(4))
@@ -114,8 +106,6 @@ def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
 def betting_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
     """Return the smallest m that betting on low costs refutes; see `betting_lower`.
 
-    Examples
-    --------
     >>> float(betting_upper([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
     0.7852
     """
@@ -133,8 +123,6 @@ def tuned_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = None
     **Guarantee**: with probability at least 1 - delta over the draw of the costs, at most the expected cost.
     **Assumes**: i.i.d. costs in [0, 1], n fixed in advance.
 
-    Examples
-    --------
     >>> float(tuned_lower([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
     0.3516
     """
@@ -159,8 +147,6 @@ def tuned_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = None
 def tuned_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
     """Return the smallest m that bets on low costs refute at this level; see `tuned_lower`.
 
-    Examples
-    --------
     >>> float(tuned_upper([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
     0.76
     """

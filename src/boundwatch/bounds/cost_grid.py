@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch.bounds.bets import SMALLEST_BOUND, Array, Bets
+from boundwatch.bounds.halving import halve
 from boundwatch.bounds.rows import Where, numbers
 
 STEPS = 256
@@ -76,12 +77,9 @@ def largest_refuted(bets: Bets, points: Array, weights: Array, alpha: float) -> 
     """
     # The wealth falls with the mean that it is against: bisect, and stay on the refuted side.
     points, weights = points[weights > 0], weights[weights > 0]
-    low, high = 0.0, float(points @ weights / weights.sum())
-    target = math.log(1 / alpha)
-    for _ in range(50):
-        middle = (low + high) / 2
-        if middle > SMALLEST_BOUND and bets.log_wealth(points, weights, middle) >= target:
-            low = middle
-        else:
-            high = middle
-    return low
+    mean, target = float(points @ weights / weights.sum()), math.log(1 / alpha)
+
+    def is_refuted(bound: float) -> bool:
+        return bound > SMALLEST_BOUND and bets.log_wealth(points, weights, bound) >= target
+
+    return float(halve(0.0, mean, is_refuted, 50)[0])

@@ -31,8 +31,6 @@ def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
 
     It fails with probability at most delta, and may be below 0, as the paper's may.
 
-    Examples
-    --------
     >>> float(hoeffding_lower(0.5123, 10, 0.04).round(4))
     0.1111
     """
@@ -42,8 +40,6 @@ def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
 def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
     """Return Hoeffding's upper limit.
 
-    Examples
-    --------
     >>> float(hoeffding_upper(0.5123, 10, 0.04).round(4))
     0.9135
     """
@@ -55,8 +51,6 @@ def hoeffding_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: fl
 
     `null_mean` is the largest mean that the null hypothesis allows, for all observed means or for each.
 
-    Examples
-    --------
     >>> float(hoeffding_p_value(0.5123, 10, 0.22216).round(3))
     0.186
     """
@@ -69,8 +63,6 @@ def chernoff_lower(mean: ArrayLike, n: int, delta: float) -> Array:
 
     Never below Hoeffding's.
 
-    Examples
-    --------
     >>> float(chernoff_lower(0.5123, 10, 0.04).round(4))
     0.1635
     """
@@ -80,8 +72,6 @@ def chernoff_lower(mean: ArrayLike, n: int, delta: float) -> Array:
 def chernoff_upper(mean: ArrayLike, n: int, delta: float) -> Array:
     """Return the kl-Chernoff upper limit.
 
-    Examples
-    --------
     >>> float(chernoff_upper(0.3, 10_000, 0.01).round(4))
     0.314
     """
@@ -91,8 +81,6 @@ def chernoff_upper(mean: ArrayLike, n: int, delta: float) -> Array:
 def chernoff_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
     """Return exp(-n kl(mean || null_mean)), or 1 unless mean > null_mean; never above Hoeffding's.
 
-    Examples
-    --------
     >>> float(chernoff_p_value(0.5123, 10, 0.22216).round(3))
     0.135
     """
@@ -106,8 +94,6 @@ def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
     It fails with probability at most delta. Beyond 1e9 costs, or below a delta of 1e-50, the inverse beta
     function is too inaccurate, and the limit is kl-Chernoff's, which is never narrower.
 
-    Examples
-    --------
     >>> float(clopper_pearson_lower(7, 10, 0.05).round(4))
     0.3934
     """
@@ -121,8 +107,6 @@ def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
 def clopper_pearson_upper(failures: ArrayLike, n: int, delta: float) -> Array:
     """Return the exact binomial upper limit; see `clopper_pearson_lower`.
 
-    Examples
-    --------
     >>> float(clopper_pearson_upper(0, 10, 0.05).round(4))
     0.2589
     """
@@ -138,8 +122,6 @@ def binomial_p_value(failures: ArrayLike, n: int | NDArray[np.int64], null_mean:
 
     Never above kl-Chernoff's.
 
-    Examples
-    --------
     >>> float(binomial_p_value(7, 10, 0.25).round(5))
     0.00351
     """

@@ -13,10 +13,14 @@ from __future__ import annotations
 import math
 from typing import Literal, get_args
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from boundwatch._support.validation import check_choice
 from boundwatch.bounds.kl import kl_inverse_lower, kl_inverse_upper
 from boundwatch.errors import InvalidSetting
 
+Array = NDArray[np.float64]
 Variant = Literal["kl", "pinsker"]
 """How Theorem 1 is solved for the expected cost."""
 
@@ -27,14 +31,69 @@ MIN_ENVIRONMENTS = 8
 """Maurer's lemma, E exp(m kl) <= 2 sqrt(m), needs this many; every bound here rests on it."""
 
 
+def renyi_divergence(
+    mean: ArrayLike, variance: ArrayLike, prior_mean: ArrayLike, prior_variance: ArrayLike
+) -> float:
+    """Return the Rényi divergence of order 2 of N(mean, diag(variance)) from the prior Gaussian.
+
+    D2(P || P0) = (μ-μ0)ᵀ Σ2⁻¹ (μ-μ0) - ½ ln(|Σ2| |Σ| / |Σ0|²) with Σ2 = 2Σ0 - Σ. The paper prints Σ2 in
+    place of its inverse (docs/errata.md, item 1). It is ``inf`` where a variance reaches twice the prior's.
+    Arguments broadcast.
+
+    >>> round(renyi_divergence([0.8], [1.2], [0.0], [1.0]), 6)
+    0.820411
+    >>> renyi_divergence([0.0], [2.0], [0.0], [1.0])
+    inf
+    """
+    m, v, m0, v0 = _broadcast(mean, variance, prior_mean, prior_variance)
+    if np.any(v >= 2 * v0):
+        return float("inf")
+    # With r = s/s0 - 1, |Σ2||Σ|/|Σ0|² is the product of 1 - r²: log1p keeps what 10^6 dimensions add up.
+    ratio = (v - v0) / v0
+    return float(np.sum((m - m0) ** 2 / (2 * v0 - v) - 0.5 * np.log1p(-(ratio**2))))
+
+
+def kl_divergence(
+    mean: ArrayLike, variance: ArrayLike, prior_mean: ArrayLike, prior_variance: ArrayLike
+) -> float:
+    """Return the Kullback-Leibler divergence of N(mean, diag(variance)) from the prior Gaussian.
+
+    `renyi_divergence` is never smaller.
+
+    >>> kl_divergence([1.0], [1.0], [0.0], [1.0])
+    0.5
+    """
+    m, v, m0, v0 = _broadcast(mean, variance, prior_mean, prior_variance)
+    ratio = (v - v0) / v0
+    return float(np.sum(0.5 * ((m - m0) ** 2 / v0 + (ratio - np.log1p(ratio)))))
+
+
+def log_density_ratio(
+    sample: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    prior_mean: ArrayLike,
+    prior_variance: ArrayLike,
+) -> float:
+    """Return ln P(w)/P0(w) for the parameters w that were drawn, the price of the pointwise bound.
+
+    >>> log_density_ratio([1.0], [1.0], [1.0], [0.0], [1.0])
+    0.5
+    """
+    w, m, v, m0, v0 = _broadcast(sample, mean, variance, prior_mean, prior_variance)
+    return float(np.sum(0.5 * ((w - m0) ** 2 / v0 - (w - m) ** 2 / v - np.log(v / v0))))
+
+
+def _broadcast(*values: ArrayLike) -> tuple[Array, ...]:
+    return tuple(np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in values)))
+
+
 def pac_bayes_complexity(m: int, delta: float, renyi: float) -> float:
     """Return c of Theorem 1 before Pinsker: kl(C_S || C_D) <= c = (D2 + ln(2√m / (δ/2)³)) / m.
 
     `renyi` is D2(P || P0), see `boundwatch.bounds.renyi_divergence`.
     **Guarantee**: with probability at least 1 - delta over S and the policy drawn, for that policy.
 
-    Examples
-    --------
     >>> round(pac_bayes_complexity(10_000, 0.01, 0.0), 6)
     0.002119
     """
@@ -50,8 +109,6 @@ def pointwise_complexity(m: int, delta: float, log_ratio: float) -> float:
     `log_ratio` is ln P(w)/P0(w), see `boundwatch.bounds.log_density_ratio`.
     **Guarantee**: with probability at least 1 - delta over S and the policy drawn, for that policy.
 
-    Examples
-    --------
     >>> round(pointwise_complexity(10_000, 0.01, 0.0), 6)
     0.00099
     """
@@ -68,8 +125,6 @@ def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: Var
     `mean` is its mean cost C_S on the m training environments. The method ``"kl"`` inverts the relative
     entropy; ``"pinsker"`` relaxes it to C_S + √R as the paper prints.
 
-    Examples
-    --------
     >>> round(pac_bayes_upper(0.3, 10_000, 0.01, 0.0), 4)
     0.3304
     >>> round(pac_bayes_upper(0.3, 10_000, 0.01, 0.0, method="pinsker"), 4)
@@ -85,8 +140,6 @@ def pac_bayes_lower(mean: float, m: int, delta: float, renyi: float, method: Var
 
     **Guarantee**: on the same event as `pac_bayes_upper`, so both hold together with probability 1 - delta.
 
-    Examples
-    --------
     >>> round(pac_bayes_lower(0.3, 10_000, 0.01, 0.0), 4)
     0.2708
     """
@@ -100,8 +153,6 @@ def pointwise_upper(mean: float, m: int, delta: float, log_ratio: float) -> floa
 
     **Guarantee**: with probability at least 1 - delta over S and the policy drawn, C_D <= the result.
 
-    Examples
-    --------
     >>> round(pointwise_upper(0.3, 10_000, 0.01, 0.0), 4)
     0.3206
     """
@@ -113,8 +164,6 @@ def pointwise_lower(mean: float, m: int, delta: float, log_ratio: float) -> floa
 
     **Guarantee**: both hold together with probability at least 1 - delta over S and the policy drawn.
 
-    Examples
-    --------
     >>> round(pointwise_lower(0.3, 10_000, 0.01, 0.0), 4)
     0.2799
     """

@@ -14,21 +14,28 @@ given S are Bernstein coefficients, and the largest of them bounds the probabili
 
 All that takes tables as large as the square of the larger number. Where they would be too large, which the
 numbers of trials alone decide, Fisher's exact p-value itself is taken at a margin of 0: with so many trials
-it is hardly weaker. At other margins outcomes are ranked by their likelihood ratio (`large_difference`).
+it is hardly weaker. At other margins outcomes are ranked by the likelihood ratio W, the smallest over rates c
+of n0 kl(k0/n0, c) + n1 kl(k1/n1, c + margin), where a series that agrees with the hypothesis at c counts 0.
+At every c that grows with k1 and falls with k0, and so does W: an outcome and all that rank as high are k1 >=
+needed(k0), where needed grows with k0. So their chance grows with p1 and falls with p0. On an interval of p0
+it is at most its value with p0 at one end and p1 at the other, and finitely many intervals bound it for all
+rates. Only rates p0 within exact limits are looked at; how often those fail, `BETA`, is added (Berger, Boos
+1994).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from boundwatch.bounds import held_out, two_sample
-from boundwatch.bounds.large_difference import Alarms, likelihood_ratio, typical_rank
+from boundwatch.bounds.halving import halve
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -39,6 +46,10 @@ MOST_CELLS = 1_100_000
 _GRID = 2048  # limits on a difference are multiples of one over this
 _STEPS = range(1 - _GRID, _GRID)
 _SOME = 65  # rates at which a chance is computed before it is bounded for all
+BETA = 1e-9
+"""What is added to every p-value, so that none is smaller."""
+_STEP = 0.015  # the width of intervals in standard errors of the difference: less than a point of power
+_ROWS = 200.0  # rows of k0 per standard deviation
 
 
 def is_computable(n0: int, n1: int) -> bool:
@@ -71,8 +82,7 @@ def _fisher(n0: int, k0: int, n1: int, k1: int) -> float:
     """Return the chance of k1 failures or more in the second series, given all failures in both."""
     failures = k0 + k1
     k = np.arange(k1, min(n1, failures) + 1)
-    logs = two_sample.log_choose(n1, k) + two_sample.log_choose(n0, failures - k)
-    total = special.logsumexp(logs - two_sample.log_choose(n0 + n1, failures))
+    total = special.logsumexp(two_sample.log_hypergeometric(n1, k, n0, failures))
     return min(float(np.exp(total)) * (1 + 1e-6), 1.0)  # logarithms of so large numbers are that far off
 
 
@@ -239,9 +249,7 @@ def _on_line(margin: float) -> tuple[tuple[float, float], tuple[float, float]]:
 def _orders(n0: int, n1: int) -> Array:
     """Return how likely it is, given all ones, that so many are in the first series (rows) and the second."""
     ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)
-    logs = two_sample.log_choose(n0, ones0) + two_sample.log_choose(n1, ones1)
-    logs -= two_sample.log_choose(n0 + n1, np.arange(n0 + n1 + 1))[ones0 + ones1]
-    orders: Array = np.exp(logs)
+    orders: Array = np.exp(two_sample.log_hypergeometric(n0, ones0, n1, ones0 + ones1))
     orders.setflags(write=False)  # threads share it
     return orders
 
@@ -277,3 +285,84 @@ def _failures_given_ones(n: int, sure: float, floor: float) -> Array:
     # Not hits * log(chance): a margin may be so small that 1 less it is 1, and then a chance is 0.
     logs += special.xlogy(failures, chance)[hits] + special.xlog1py(failures, -chance)[misses]
     return np.asarray(np.exp(np.where(inside, logs, -np.inf)))
+
+
+def likelihood_ratio(n0: int, k0: ArrayLike, n1: int, k1: ArrayLike, margin: float) -> Array:
+    """Return W: how far the outcomes are from every pair of rates with p1 <= p0 + margin."""
+    first, second = np.broadcast_arrays(np.asarray(k0, float) / n0, np.asarray(k1, float) / n1)
+    low = np.maximum(first, -margin)
+    high = np.clip(second - margin, low, max(min(1.0, 1 - margin), 0.0))
+
+    def falls(c: Array) -> NDArray[np.bool_]:  # W's slope in c grows
+        q = c + margin
+        return np.asarray(n0 * (c - first) * q * (1 - q) < n1 * (second - q) * c * (1 - c))
+
+    low, high = halve(low, high, falls, 50)
+    c = (low + high) / 2
+    q = np.clip(c + margin, 0.0, 1.0)
+    found = n0 * _divergence(first, np.maximum(c, first)) + n1 * _divergence(second, np.minimum(q, second))
+    return np.asarray(np.where(second - margin > first, found, 0.0))
+
+
+def _divergence(p: Array, q: Array) -> Array:
+    return np.asarray(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
+
+
+def typical_rank(level: float) -> float:
+    """Return the W that about this share of outcomes reach at the edge of the hypothesis."""
+    return max(float(special.ndtri(1 - level)), 0.1) ** 2 / 2
+
+
+@dataclass(frozen=True)
+class Alarms:
+    """Outcomes k1 >= needed(k0) of some rank, and the rates p0 that the first series leaves possible."""
+
+    n0: int
+    n1: int
+    rates: tuple[float, float]
+    rows: Counts
+    """The first k0 of each block of rows, and the end; what is outside counts as an alarm."""
+    needed: Counts
+    """The fewest k1 in each block: its first row needs the fewest."""
+
+    @classmethod
+    def ranked(cls, n0: int, k0: int, n1: int, margin: float, rank: float) -> Alarms:
+        """Return the outcomes with W of at least `rank`, after k0 failures in the first series."""
+        low = float(held_out.clopper_pearson_lower(k0, n0, BETA / 2))
+        high = float(held_out.clopper_pearson_upper(k0, n0, BETA / 2))
+        center = min(max(0.5, low), high)
+        spread = float(np.sqrt(n0 * center * (1 - center)))
+        first, end = max(int(n0 * low - 7 * spread - 20), 0), min(int(n0 * high + 7 * spread + 20), n0) + 1
+        rows = np.arange(first, end, 1 + int(spread / _ROWS))
+        none, enough = np.full(rows.size, -1), np.full(rows.size, n1 + 1)
+        for _ in range(n1.bit_length() + 1):
+            middle = np.clip((none + enough) // 2, 0, n1)
+            reached = likelihood_ratio(n0, rows, n1, middle, margin) >= rank * (1 - 1e-9)
+            none, enough = np.where(reached, none, middle), np.where(reached, middle, enough)
+        needed = np.minimum.accumulate(enough[::-1])[::-1]  # whatever is rounded
+        return cls(n0, n1, (low, high), np.append(rows, end), needed)
+
+    def chances(self, p0: Array, p1: Array) -> Array:
+        """Return a bound on the chance of an alarm at each of some pairs of rates."""
+        below = special.bdtr(np.maximum(self.rows - 1.0, 0.0), self.n0, np.clip(p0, 0.0, 1.0)[:, None])
+        below[:, self.rows == 0] = 0.0
+        tails = special.bdtrc(np.maximum(self.needed - 1.0, 0.0), self.n1, np.clip(p1, 0.0, 1.0)[:, None])
+        tails[:, self.needed == 0], tails[:, self.needed > self.n1] = 1.0, 0.0
+        inside = (np.diff(below, axis=1) * tails).sum(axis=1)
+        return np.asarray((inside + 1 - (below[:, -1] - below[:, 0])) * (1 + 1e-6))
+
+    def upper(self, margin: float, *, at_some: bool = False) -> float:
+        """Bound the chance of an alarm for all rates that are left, or some, with p1 <= p0 + margin."""
+        low, high = max(self.rates[0], -margin), self.rates[1]
+        if low > high:  # there is no such p1
+            return BETA
+        p0 = (low + high) / 2
+        p1 = min(max(p0 + margin, 0.0), 1.0)
+        ratio = p1 * (1 - p1) / self.n1 / (p0 * (1 - p0) / self.n0)
+        first, last = np.arcsin(np.sqrt([low, high])).tolist()
+        step = 20 * _STEP if at_some else _STEP
+        parts = 1 + int(2 * (last - first) * np.sqrt(self.n0 / (1 + ratio)) / step)
+        grid = np.sin(np.linspace(first, last, parts + 1)) ** 2
+        starts = np.array_split(np.arange(parts), 1 + parts // 64)  # the memory
+        chances = [self.chances(grid[i], grid[i + (not at_some)] + margin).max() for i in starts]
+        return min(float(max(chances)) + BETA, 1.0)

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch.bounds.halving import halve
+
 Array = NDArray[np.float64]
 
 _MOST = 0.95  # of the capital; see `boundwatch.bounds.anytime`
@@ -43,8 +45,6 @@ def equal_weights(tasks: int) -> Array:
 class Past:
     """Sums over earlier rounds, from which the guesses of the next one follow: none at first.
 
-    Examples
-    --------
     >>> first = Past.of(np.array([[0.0, 1.0]]), equal_weights(2))
     >>> first.rounds, first.sums
     (1, array([0., 1.]))
@@ -137,8 +137,6 @@ def rounds_upper(costs: ArrayLike, delta: float, weights: Sequence[float] | Arra
     `costs` are those of complete rounds in their order, (rounds, tasks); `weights` those of the tasks in the
     mean, positive, with the sum 1; left out, all count alike.
 
-    Examples
-    --------
     >>> rounds = np.array([[0, 1, 0, 0]] * 20)
     >>> round(rounds_upper(rounds, 0.05), 3)
     0.3
@@ -150,8 +148,6 @@ def rounds_upper(costs: ArrayLike, delta: float, weights: Sequence[float] | Arra
 def rounds_lower(costs: ArrayLike, delta: float, weights: Sequence[float] | Array | None = None) -> float:
     """Return the same from below.
 
-    Examples
-    --------
     >>> round(rounds_lower([[0, 1, 0, 0]] * 20, 0.05), 3)
     0.201
     """
@@ -181,10 +177,6 @@ def _refutes(centered: Centered, mean: float, delta: float) -> NDArray[np.bool_]
 
 
 def _upper(centered: Centered, delta: float) -> float:
-    low, high = 0.0, 1.0
-    if not _refutes(centered, high, delta):
-        return high
-    while high - low > 1e-13:
-        middle = (low + high) / 2
-        low, high = (low, middle) if _refutes(centered, middle, delta) else (middle, high)
-    return high
+    if not _refutes(centered, 1.0, delta):
+        return 1.0
+    return float(halve(0.0, 1.0, lambda mean: not _refutes(centered, mean, delta), 44)[1])

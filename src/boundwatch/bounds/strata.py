@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.bounds import held_out, two_sample
+from boundwatch.bounds.halving import halve
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -84,8 +85,7 @@ def _weights(totals: Counts, trials: Counts) -> Counts:
 def _new_failures(n: int, m: int, total: int, least: int) -> Array:
     """Return the chances that so many of all failures, at least `least`, are in the m new trials."""
     k = np.arange(least, min(m, total) + 1)
-    logs = two_sample.log_choose(m, k) + two_sample.log_choose(n, total - k)
-    return np.exp(logs - two_sample.log_choose(n + m, total))
+    return np.exp(two_sample.log_hypergeometric(m, k, n, total))
 
 
 def _tail(parts: list[tuple[int, Array]], beyond: int) -> float:
@@ -224,12 +224,12 @@ class _Sums:
         reach = steps[:, None] * sizes / self.n
         low = np.log((-np.expm1(-reach) * self.n / sizes).min(axis=1))
         high = np.log((np.expm1(reach) * self.n / sizes).max(axis=1))
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            costs, moments, _ = self.largest(steps, np.exp(middle))
-            too_low = is_low(costs, moments)
-            low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
-        return np.asarray(np.exp(high))
+
+        def too_low(logs: Array) -> NDArray[np.bool_]:
+            costs, moments, _ = self.largest(steps, np.exp(logs))
+            return is_low(costs, moments)
+
+        return np.asarray(np.exp(halve(low, high, too_low, _BISECTIONS)[1]))
 
     def best(self, value: Callable[[Array], Array], excess: float) -> float:
         """Return about the largest value over all steps."""

@@ -60,7 +60,7 @@ def _fair(n: int) -> Array:
 def _elevation(n: int, degree: int) -> Array:
     """Return the matrix that raises degree n: how many of S failures are among the first n trials."""
     k, total = np.arange(n + 1), np.arange(degree + 1)[:, None]
-    matrix: Array = np.exp(log_choose(n, k) + log_choose(degree - n, total - k) - log_choose(degree, total))
+    matrix: Array = np.exp(log_hypergeometric(n, k, degree - n, total))
     matrix.setflags(write=False)  # threads share it
     return matrix
 
@@ -85,6 +85,12 @@ def chances(n: int, rates: Array) -> Array:
     """Return the chances of k = 0, …, n failures among n trials (columns), at some rates (rows)."""
     k = np.arange(n + 1)
     return np.asarray(np.exp(log_choose(n, k) + special.xlogy(k, rates) + special.xlog1py(n - k, -rates)))
+
+
+def log_hypergeometric(n: int, k: ArrayLike, others: int, total: ArrayLike) -> Array:
+    """Return the log chances that, of so many failures in n trials and some others, k are among the n."""
+    rest = np.asarray(total) - np.asarray(k)
+    return np.asarray(log_choose(n, k) + log_choose(others, rest) - log_choose(n + others, total))
 
 
 def log_choose(n: int, k: ArrayLike) -> Array:

@@ -117,7 +117,7 @@ class Campaign(InTable):
     @property
     def waiting(self) -> dict[str, int]:
         """How many trials of each task complete no round yet; the others are not named."""
-        return {name: number for name, number in self._rounds.waiting.items() if number}
+        return self._rounds.waiting
 
     @property
     def lower(self) -> float:

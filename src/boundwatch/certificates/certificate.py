@@ -17,8 +17,8 @@ from boundwatch._support.describing import InNotebook, one_line
 from boundwatch._support.files import canonical, one_page, read_bytes, write_text
 from boundwatch._support.schema import Level, Probability, convert, decode
 from boundwatch._support.validation import check_costs, check_number
+from boundwatch.bounds.kl import shifted_mean_upper
 from boundwatch.bounds.pac_bayes import Variant
-from boundwatch.bounds.shift import shifted_mean_upper
 from boundwatch.certificates import limits, verification
 from boundwatch.certificates.limits import Measured, fields_of, held_out
 from boundwatch.certificates.record import AuditRecord, CostRecord, Provenance, Stratum, Trials

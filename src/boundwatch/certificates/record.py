@@ -377,8 +377,9 @@ class Rounds:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many trials of each task complete no round yet."""
-        return {name: len(costs) - self.complete for name, costs in self.costs.items()}
+        """How many trials of each task complete no round yet; the others are not named."""
+        done = self.complete
+        return {name: len(costs) - done for name, costs in self.costs.items() if len(costs) > done}
 
     def array(self) -> Array:
         """Return the costs of the complete rounds, (rounds, tasks)."""

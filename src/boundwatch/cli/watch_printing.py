@@ -11,6 +11,7 @@ from typing import Any
 from boundwatch._support.describing import printable
 from boundwatch.cli import output as out
 from boundwatch.detectors import ChangeDetector, Finding, Verdict
+from boundwatch.detectors.predicted import PredictedFinding
 from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.errors import InvalidCost, Place
 from boundwatch.reporting import wording
@@ -19,6 +20,7 @@ from boundwatch.reporting.wording import count
 from boundwatch.watching.watch import Counted, Events, Notice, Watch
 
 _STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
+_UNLIKE = 0.001  # level of the notice that predictions of trials rank unlike others
 _BACKLOG = 100  # episodes that came at once; of more, people read the last
 
 
@@ -176,6 +178,9 @@ def _of_stream(detector: Any) -> Iterator[tuple[str, str]]:
         limit = f"with probability at most {finding.false_positive_rate:.6g}"
         yield "false alarms", f"ADVERSE is ever declared {limit} in any world that is not worse"
         yield from wording.margin_words(finding)
+        if isinstance(finding, PredictedFinding) and finding.p_exchangeable <= _UNLIKE:
+            told = f"those of trials rank unlike those of scenes not run (p = {finding.p_exchangeable:.2g})"
+            yield "predictions", f"{told}: if any was made with its cost known, no rate holds"
     if not isinstance(detector, ChangeDetector):
         return
     if finding.change_began is not None:

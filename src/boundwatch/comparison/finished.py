@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from boundwatch.bounds.joint_evidence import references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
-from boundwatch.bounds.joint_side import references_of, sides_against
 from boundwatch.errors import InvalidCost
 
 

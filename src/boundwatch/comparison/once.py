@@ -17,8 +17,13 @@ from boundwatch._support.validation import check_flag, check_level, check_margin
 from boundwatch.bounds import betting_lower, betting_p_value
 from boundwatch.bounds.betting_limits import fixed_bets
 from boundwatch.bounds.cost_grid import grid_points, split_on_grid
-from boundwatch.bounds.joint_evidence import Reference, Wager, joint_difference_lower, joint_log_evidence
-from boundwatch.bounds.joint_side import references_of
+from boundwatch.bounds.joint_evidence import (
+    Reference,
+    Wager,
+    joint_difference_lower,
+    joint_log_evidence,
+    references_of,
+)
 from boundwatch.bounds.multiple import holm, with_overall
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.strata import in_proportion, stratified_p_value, weighted_lower, weighted_p_value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Generic, Self, TypeVar
 
@@ -23,10 +23,9 @@ ONLY = slice(0, 1)
 """The row of the one stream."""
 
 
-class AnytimeDetector(ABC, Generic[Found]):
+class AnytimeDetector(saving.Kept, Generic[Found]):
     """Base of the detectors that count one episode at a time and stay valid however often you look."""
 
-    certificate: Certificate
     alpha_adverse: float
     alpha_benign: float
     n: int
@@ -77,21 +76,6 @@ class AnytimeDetector(ABC, Generic[Found]):
         self._total = 0.0
         self._rows.begin(ONLY)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
-
-        Examples
-        --------
-        >>> import json
-        >>> import boundwatch as bw
-        >>> test = bw.SequentialTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-        >>> _ = test.update_many([0.3, 0.1, 0.4])
-        >>> again = bw.SequentialTest.from_state_dict(json.loads(json.dumps(test.state_dict())))
-        >>> again.update(0.2).e_adverse == test.update(0.2).e_adverse
-        True
-        """
-        return saving.seal(self, self.content())
-
     def content(self) -> dict[str, Any]:
         """Return the state without what says whose it is, for those who keep that themselves."""
         return {
@@ -102,14 +86,6 @@ class AnytimeDetector(ABC, Generic[Found]):
             "first_alarm": self.first_alarm,
             "evidence": self._evidence_state(),
         }
-
-    @classmethod
-    def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Self:
-        """Return the detector that `state_dict` described, possibly through a JSON file.
-
-        If a certificate is given, the state must belong to it, or `ProvenanceMismatch` is raised.
-        """
-        return cls.from_content(state, saving.unseal(cls.__name__, state, certificate))
 
     @classmethod
     def from_content(cls, state: Mapping[str, Any], certificate: Certificate) -> Self:

@@ -3,8 +3,7 @@
 e-BH lists the k tests with the largest e_i g_i, for the largest k whose k-th is at least 1/(k rate). The
 shares g_i must add up to at most 1 and not depend on costs, so they are dealt out in advance: one half,
 equally, to the m streams of the first look; of the rest, block b of later tests (new streams and resets), m
-2^(b - 1) of them, divides 1/((b + 1)(b + 2)). If the total number is declared, each has an equal share of the
-whole. The proof is in ``docs/theory.md``.
+2^(b - 1) of them, divides 1/((b + 1)(b + 2)). The proof is in ``docs/theory.md``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from boundwatch._support.schema import convert
 from boundwatch.detectors.saving import Count
-from boundwatch.errors import InvalidSetting, SchemaMismatch
+from boundwatch.errors import SchemaMismatch
 
 Array = NDArray[np.float64]
 
@@ -28,8 +27,6 @@ class DiscoveryShares:
 
     first: Count | None = None
     """Streams at the first look; None before it."""
-    declared: Count | None = None
-    restarts: Count = 0
     used: Count = 0
     """Places of the reserve that are taken."""
     late: dict[str, Count] = field(default_factory=dict)
@@ -39,36 +36,20 @@ class DiscoveryShares:
         """Begin the tests of new streams."""
         if self.first is not None:
             for row in range(start, stop):
-                self._take_place(row)
+                self.restart(row)
 
     def restart(self, row: int) -> None:
         """Begin a stream's test anew; the old one is not listed any more, and its share is spent."""
-        self.restarts += 1
-        self._take_place(row)
+        self.late[str(row)] = self.used
+        self.used += 1
 
-    def look(self, total: int, streams: int | None = None) -> Array:
+    def look(self, total: int) -> Array:
         """Return the logarithms of the shares of all streams, as the first look fixed them."""
-        if self.first is None:
-            self.first, self.declared = total, streams
-        elif streams is not None and streams != self.declared:
-            said = "no number" if self.declared is None else f"streams = {self.declared}"
-            problem = (
-                f"does not fit: the first look declared {said}, and one chosen after a look keeps no rate"
-            )
-            remedy = "leave it out, or begin a new Fleet"
-            raise InvalidSetting(problem, name="streams", value=streams, remedy=remedy)
-        if self.declared is None:
-            shares = np.full(total, -math.log(2 * self.first))
-            for row, place in self.late.items():
-                shares[int(row)] = _reserved(place, self.first)
-            return shares
-        begun = total + self.restarts
-        if begun > self.declared:
-            resets = f", {self.restarts} of them by reset" if self.restarts else ""
-            problem = f"is below the {begun} tests begun{resets}"
-            remedy = "begin a new Fleet and declare more, or declare nothing"
-            raise InvalidSetting(problem, name="streams", value=self.declared, remedy=remedy)
-        return np.full(total, -math.log(self.declared))
+        self.first = self.first or total
+        shares = np.full(total, -math.log(2 * self.first))
+        for row, place in self.late.items():
+            shares[int(row)] = _reserved(place, self.first)
+        return shares
 
     @classmethod
     def from_dict(cls, content: object, total: int) -> DiscoveryShares:
@@ -81,10 +62,6 @@ class DiscoveryShares:
                 problem = f"has the unknown place {row!r}"
                 raise SchemaMismatch(problem, name="state.shares", remedy="the state is damaged")
         return shares
-
-    def _take_place(self, row: int) -> None:
-        self.late[str(row)] = self.used
-        self.used += 1
 
 
 def _reserved(place: int, first: int) -> float:

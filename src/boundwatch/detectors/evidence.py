@@ -11,18 +11,17 @@ import copy
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.bounds.bets import Array, Bets, Counts, Wealth, bet_bounds, clamp_bound, log_sums
 from boundwatch.bounds.cost_grid import STEPS, add_costs, grid_points, largest_refuted
-from boundwatch.bounds.joint_region import alarm_line
-from boundwatch.bounds.joint_side import JointSide
+from boundwatch.bounds.joint_evidence import JointSide
+from boundwatch.bounds.joint_region import AlarmLine, alarm_line
 from boundwatch.bounds.rows import Rows, Where, numbers
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import saving
@@ -41,8 +40,6 @@ from boundwatch.detectors.mixture import Mark
 Flags = NDArray[np.bool_]
 Row = Mapping[str, NDArray[Any]]
 """What is known of one stream, or of several, by the names of the arrays."""
-_AT_ONCE = 1000
-"""Streams whose e-values are computed together: the costs of more would fill the memory."""
 _ENDS = np.array([0.0, 1.0])
 _NEVER = 1 << 53
 
@@ -55,20 +52,13 @@ def evidence_for(certificate: Certificate, alphas: Pair, margin: float | None, s
     return kind(certificate, joint_levels(certificate, alphas, sharing), margin)
 
 
-class Together(WeakValueDictionary[int, "EvidenceFinding"]):
-    """Findings whose e-values are computed at once: those still held when one of them is first read."""
-
-    def __reduce__(self) -> tuple[Callable[[], Together], tuple[()]]:
-        return Together, ()  # a copy begins alone
-
-
 class Evidence(ABC):
     """The evidence of streams, a row each."""
 
     tail = "joint"
     """``"joint"`` if new costs are judged together with the certificate's, so that no delta comes on top."""
-    _derived: tuple[str, ...] = ()
-    """Arrays that follow from others, and need not be stored."""
+    _wealth: Wealth
+    """Of those that bet against a bound."""
 
     def __init__(self, *, binary: bool, sides: int, **first: NDArray[Any]) -> None:
         self.binary = binary
@@ -81,7 +71,6 @@ class Evidence(ABC):
             common["grid"] = np.zeros(STEPS + 1)
         self._read = tuple(common)
         self.rows = Rows(common | first, size=1)
-        self.together = Together()
 
     @property
     def thresholds(self) -> Pair | None:
@@ -99,37 +88,29 @@ class Evidence(ABC):
         rows["reached"][where] = reached
         return reached
 
-    def row(self, number: int) -> Row:
-        """Return what is known of one stream now, for the functions below; later costs do not change it."""
-        return {name: self.rows[name][number].copy() for name in self._read}
+    def row(self, where: int | Where) -> Row:
+        """Return what is known of one stream now, or of several, whatever costs come later."""
+        return {name: self.rows[name][where].copy() for name in self._read}
 
-    def log_e_values_of(self, side: int, streams: NDArray[np.int64], at_least: float = -math.inf) -> Array:
-        """Return the log e-values of some streams; one that is below `at_least` may be minus infinity."""
-        found = np.full(streams.size, -math.inf)
-        likely = np.flatnonzero(self._highest(side, streams) >= at_least)
-        for start in range(0, likely.size, _AT_ONCE):
-            part = likely[start : start + _AT_ONCE]
-            known = {name: self.rows[name][streams[part]] for name in self._read}
-            found[part] = self.log_e_values(side, known)
-        return found
-
-    def _highest(self, side: int, streams: NDArray[np.int64]) -> Array:  # noqa: ARG002
-        """Return what the log e-values of some streams do not exceed."""
-        return np.full(streams.size, math.inf)
+    def highest(self, side: int, streams: int) -> Array:  # noqa: ARG002
+        """Return what the log e-values of the first streams do not exceed, where that is quick to compute."""
+        return np.full(streams, math.inf)
 
     def copy(self) -> Self:
         """Return the same evidence to go on with, apart from this."""
         other = copy.copy(self)
-        other.rows, other.together = copy.deepcopy(self.rows), Together()
+        other.rows = copy.deepcopy(self.rows)
         return other
 
     def state(self, streams: int) -> dict[str, Any]:
         """Return what is known of the first streams as plain JSON values."""
-        return saving.pack_rows(self.rows, streams, self._derived)
+        return saving.pack_rows(self.rows, streams)
 
     def restore(self, state: Mapping[str, Any], streams: int) -> None:
         """Continue where a state of so many streams was taken."""
-        saving.unpack_rows(self.rows, state, streams, self._derived)
+        saving.unpack_rows(self.rows, state, streams)
+        if "tops" in self.rows:
+            self._wealth.rescale(self.rows, slice(streams))
 
     @abstractmethod
     def log_e_values(self, side: int, rows: Row) -> Array:
@@ -158,7 +139,6 @@ class CertifiedEvidence(Evidence):
     """New costs against the certificate's limits; its delta comes on top."""
 
     tail = "mixture"
-    _derived = ("tops", "scale")
 
     def __init__(self, certificate: Certificate, alphas: Pair, margin: float | None) -> None:
         self.certificate, self.alphas = certificate, alphas
@@ -177,11 +157,6 @@ class CertifiedEvidence(Evidence):
     def thresholds(self) -> Pair:
         """1/alpha, or the exact thresholds for binary costs."""
         return self.marks[0].threshold, self.marks[1].threshold
-
-    def restore(self, state: Mapping[str, Any], streams: int) -> None:
-        """Continue where a state of so many streams was taken."""
-        super().restore(state, streams)
-        self._wealth.rescale(self.rows, slice(streams))
 
     def log_e_values(self, side: int, rows: Row) -> Array:
         """Return the log e-values while the certificate's limit of the side holds."""
@@ -220,7 +195,8 @@ class _JointEvidence(Evidence):
 
     def log_e_values(self, side: int, rows: Row) -> Array:
         """Return the log e-values of one side over the joint draw."""
-        return self.sides[side].log_e_values(*self._costs(rows))
+        points, weights = self._costs(rows)
+        return np.array([self.sides[side].log_e_value(points, row) for row in weights])
 
     def shift_limit(self, side: int, row: Row) -> float:
         """Return a limit on the new less the old mean, over the joint draw and for all times at once."""
@@ -233,7 +209,6 @@ class JointCounts(_JointEvidence):
 
     def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
         self._references = counts_of(certificate, 0), counts_of(certificate, 1)
-        self._lines: tuple[Counts, Counts] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         first = {} if margin is None else {"due": np.array(0, dtype=np.int64)}
         super().__init__(sides_of(certificate, levels, margin), levels, binary=True, **first)
 
@@ -249,15 +224,9 @@ class JointCounts(_JointEvidence):
         return joint_p_value(log, self.levels[side], reached=bool(row["reached"][side]))
 
     def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
-        most = int(n.max())
-        if most >= min(self._lines[0].size, self._lines[1].size):  # a line that others share may be longer
-            self._lines = tuple(  # type: ignore[assignment]  # both sides; streams share them
-                alarm_line(*reference, level).needed(most)
-                for reference, level in zip(self._references, self.levels, strict=True)
-            )
-        reached = np.zeros((n.size, len(self.sides)), dtype=np.bool_)
-        reached[:, 0] = total >= self._lines[0].take(n)
-        reached[:, 1] = n - total >= self._lines[1].take(n)
+        most, reached = int(n.max()), np.zeros((n.size, len(self.sides)), dtype=np.bool_)
+        for side, (line, failures) in enumerate(zip(self._lines, (total, n - total), strict=True)):
+            reached[:, side] = failures >= line.needed(most).take(n)
         if len(self.sides) == 3:
             reached[:, 2] = self._shows_no_worse(where, n, total)
         return reached
@@ -278,6 +247,12 @@ class JointCounts(_JointEvidence):
         return shown
 
     @cached_property
+    def _lines(self) -> list[AlarmLine]:
+        """Of both sides; streams share them."""
+        both = zip(self._references, self.levels, strict=True)
+        return [alarm_line(*reference, level) for reference, level in both]
+
+    @cached_property
     def _sentinel(self) -> tuple[Array, Array, Array, float]:
         rate, log = self.sides[2].sentinel()
         zero, one = Bets.for_costs(binary=True).log_factors(rate)
@@ -287,12 +262,10 @@ class JointCounts(_JointEvidence):
 class JointCosts(_JointEvidence):
     """Costs in [0, 1]: a side is reached when its joint e-value is at least one over the level."""
 
-    _derived = ("tops", "scale")
-
     def __init__(self, certificate: Certificate, levels: Pair, margin: float | None) -> None:
         sides = sides_of(certificate, levels, margin)
         bounds, logs = zip(*[side.sentinel() for side in sides], strict=True)
-        self._logs = np.array(logs)
+        self._at_sentinel = np.array(logs)
         self._wealth = Wealth(Bets.for_costs(binary=False), *bounds)
         # How high the evidence at the sentinel must be before the minimum is computed (again).
         due = np.array([side.target for side in sides])
@@ -302,11 +275,6 @@ class JointCosts(_JointEvidence):
     def thresholds(self) -> Pair:
         """One over the levels."""
         return 1 / self.levels[0], 1 / self.levels[1]
-
-    def restore(self, state: Mapping[str, Any], streams: int) -> None:
-        """Continue where a state of so many streams was taken."""
-        super().restore(state, streams)
-        self._wealth.rescale(self.rows, slice(streams))
 
     def log_e_values(self, side: int, rows: Row) -> Array:
         """Return the log e-values, below the threshold until a look has found it reached; looks are rare."""
@@ -325,18 +293,18 @@ class JointCosts(_JointEvidence):
             return min(limit, 0.0) if side else max(limit, 0.0)
         return limit
 
-    def _highest(self, side: int, streams: NDArray[np.int64]) -> Array:
-        """Return the evidence at the sentinel, which no minimum exceeds."""
-        return np.asarray(self.rows["log"][streams, side] + self._logs[side])
-
     def _reached(self, where: Where, costs: Array, n: Counts, total: Array) -> Flags:  # noqa: ARG002
-        low = self._wealth.step(self.rows, where, costs, n) + self._logs
+        low = self._wealth.step(self.rows, where, costs, n) + self._at_sentinel
         reached: Flags = low >= self.rows["due"][where]
         if reached.any():
             places = numbers(where, self.rows.size).tolist()
             for place, side in np.argwhere(reached).tolist():
                 reached[place, side] = self._look(places[place], side, float(low[place, side]))
         return reached
+
+    def highest(self, side: int, streams: int) -> Array:
+        """Return the evidence at the sentinel, which no minimum exceeds."""
+        return np.asarray(self.rows["log"][:streams, side] + self._at_sentinel[side])
 
     def _look(self, number: int, side: int, low: float) -> bool:
         """Compute the e-value of a stream, and when to do so again."""
@@ -353,76 +321,47 @@ class EvidenceFinding(Finding):
     """A finding that is valid whenever it is read, and whose numbers are computed when they are first read.
 
     They are as they were when it was made. E-values and p-values of a joint draw take up to a millisecond,
-    and a tenth of that for each of many findings that are held when one is read; limits of bounded costs a
-    tenth of a second.
+    limits of bounded costs a tenth of a second.
     """
 
     _evidence: Evidence
     _now: Row
     _ended: Row
     """Of a peek: the episodes that ended, from which comes what low costs show."""
-    _logs: dict[int, float]
-    """The log e-values that are known, by side."""
-    _together: Together
 
     @classmethod
     def of(cls, evidence: Evidence, row: Row, ended: Row | None = None, **known: Any) -> Self:
         """Return a finding of which all other fields are known."""
-        finding, together = cls.__new__(cls), evidence.together
+        finding = cls.__new__(cls)
         # One call: this is made once per episode.
-        finding.__dict__.update(
-            known,
-            _evidence=evidence,
-            _now=row,
-            _ended=row if ended is None else ended,
-            _logs={},
-            _together=together,
-        )
-        together[id(finding)] = finding
+        finding.__dict__.update(known, _evidence=evidence, _now=row, _ended=ended or row)
         return finding
 
-    def _row_of(self, side: int) -> Row:
-        return self._ended if side else self._now
-
-    def _log_e_value(self, side: int) -> float:
-        if side not in self._logs:
-            self._compute_together(side)
-        return self._logs[side]
-
-    def _compute_together(self, side: int) -> None:
-        """Compute the e-values of one side of all findings that are held."""
-        evidence = self._evidence
-        if evidence.together is self._together:
-            evidence.together = Together()  # of findings that come later
-        held = {id(one): one for ref in self._together.valuerefs() if (one := ref()) is not None}
-        found = list((held | {id(self): self}).values())
-        rows = [one._row_of(side) for one in found]
-        for start in range(0, len(rows), _AT_ONCE):
-            part = rows[start : start + _AT_ONCE]
-            known = {name: np.array([row[name] for row in part]) for name in part[0]}
-            logs = evidence.log_e_values(side, known).tolist()
-            for one, log in zip(found[start : start + _AT_ONCE], logs, strict=True):
-                one._logs[side] = log
+    @cached_property
+    def _logs(self) -> list[float]:
+        """The log e-values of both sides."""
+        several = ({name: array[None] for name, array in row.items()} for row in (self._now, self._ended))
+        return [float(self._evidence.log_e_values(side, rows)[0]) for side, rows in enumerate(several)]
 
     @cached_property
     def e_adverse(self) -> float:
         """The e-value against "the expected cost did not rise"."""
-        return bounded_exp(self._log_e_value(0))
+        return bounded_exp(self._logs[0])
 
     @cached_property
     def e_benign(self) -> float:
         """The e-value against "the expected cost did rise"."""
-        return bounded_exp(self._log_e_value(1))
+        return bounded_exp(self._logs[1])
 
     @cached_property
     def p_adverse(self) -> float:
         """The p-value of "the expected cost did not rise"."""
-        return self._evidence.p_value(0, self._now, self._log_e_value(0))
+        return self._evidence.p_value(0, self._now, self._logs[0])
 
     @cached_property
     def p_benign(self) -> float:
         """The p-value of "the expected cost did rise"."""
-        return self._evidence.p_value(1, self._ended, self._log_e_value(1))
+        return self._evidence.p_value(1, self._ended, self._logs[1])
 
     @cached_property
     def shift_lower(self) -> float:

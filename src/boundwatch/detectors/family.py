@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -171,7 +171,6 @@ class FamilyTest:
     alpha_benign: float = field(default=LOOK_LEVEL, kw_only=True)
     tail: TailName | None = field(default=None, kw_only=True)
     margin: float | None = field(default=None, kw_only=True)
-    name: ClassVar[str] = "family-test"
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, CertificateFamily):
@@ -224,7 +223,7 @@ class FamilyTest:
                 verdict=verdict_of(adverse[place] <= levels[0], benign[place] <= levels[1]),
                 adjusted_adverse=float(adverse[place]),
                 adjusted_benign=float(benign[place]),
-                detector=self.name,
+                detector="family-test",
                 tail=tails[task],
                 margin=self.margin,
                 no_worse=None if self.margin is None else bool(shown[place] <= levels[1]),

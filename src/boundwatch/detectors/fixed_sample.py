@@ -21,9 +21,8 @@ from boundwatch import bounds
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_choice, check_level, check_margin
 from boundwatch.bounds.bets import SMALLEST_BOUND
-from boundwatch.bounds.joint_evidence import Wager, joint_difference_lower, joint_log_evidence_many
+from boundwatch.bounds.joint_evidence import JointSide, Wager, joint_difference_lower, joint_log_evidence_many
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS
-from boundwatch.bounds.joint_side import JointSide
 from boundwatch.bounds.rate_difference import (
     fewest_that_differ,
     rate_difference_lower,
@@ -31,7 +30,7 @@ from boundwatch.bounds.rate_difference import (
 )
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs, refuse_tasks
-from boundwatch.detectors.joint import MOST_REFERENCE_COSTS, counts_of, reference_of, sides_of
+from boundwatch.detectors.joint import counts_of, reference_of, sides_of
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -332,20 +331,12 @@ def choose_tail(tail: TailName | None, certificate: Certificate) -> TailName:
         return "joint" if is_joint else "exact" if certificate.binary else "betting"
     check_choice(tail, "tail", get_args(TailName))
     if tail == "joint" and not is_joint:
-        raise InvalidSetting(_why_not_joint(certificate), name="tail", value=tail, remedy="leave it out")
+        problem = (
+            "needs a certificate from held-out costs that it keeps, of a number fixed in advance that is at "
+            f"most {MOST_REFERENCE_TRIALS:,}"
+        )
+        raise InvalidSetting(problem, name="tail", value=tail, remedy="leave it out")
     if tail == "exact" and not certificate.binary:
         remedy = "certify with binary=True, or use 'kl'"
         raise InvalidSetting("needs a certificate for binary costs", name="tail", value=tail, remedy=remedy)
     return tail
-
-
-def _why_not_joint(certificate: Certificate) -> str:
-    if certificate.source != "held-out":
-        return f"needs held-out costs, but the certificate is from {certificate.source}"
-    if certificate.method in ("anytime", "rounds"):
-        return "needs a number of trials fixed in advance, but the certificate is anytime"
-    most = MOST_REFERENCE_TRIALS if certificate.binary else MOST_REFERENCE_COSTS
-    if (certificate.n or 0) > most:
-        what = "trials" if certificate.binary else "costs between 0 and 1"
-        return f"weighs at most {most:,} certified {what}, but there are {certificate.n:,}"
-    return "needs the certificate's costs, which it does not keep"

@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,18 +44,7 @@ class _Content:
     evidence: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class StreamFinding(EvidenceFinding):
-    """What a `Fleet` knows about one stream, by itself."""
-
-    stream: str | int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values, its name first."""
-        return {"stream": self.stream} | super().to_dict()
-
-
-class Fleet:
+class Fleet(saving.Kept):
     """Runs a `SequentialTest` on each of many streams, vectorized.
 
     **Guarantee**: for each stream by itself, that of `SequentialTest`. Over the fleet, `discoveries` keeps
@@ -96,7 +85,6 @@ class Fleet:
         self._alarms = Rows(_ALARMS, size=1)
         self._rows: dict[str | int, int] = {}
         self._shares = DiscoveryShares()
-        self._numbered = np.empty(0, dtype=np.int64)
 
     def __repr__(self) -> str:
         return one_line(self, arguments(self) | {"streams": len(self._rows)})
@@ -164,18 +152,16 @@ class Fleet:
         known = self.ids if alarmed.size else []
         return [known[row] for row in alarmed.tolist()]
 
-    def finding(self, stream: str | int) -> StreamFinding:
+    def finding(self, stream: str | int) -> EvidenceFinding:
         """Return what is known about one stream."""
-        name = _name(stream, "stream")
-        row = self._row(name)
+        row = self._row(stream)
         known = self._evidence.row(row)
         if known["n"] == 0:
             problem = "has no costs since its reset"
             raise InvalidSetting(problem, name="stream", value=stream, remedy="call update first")
-        return StreamFinding.of(
+        return EvidenceFinding.of(
             self._evidence,
             known,
-            stream=name,
             verdict=_VERDICTS[int(self._alarms["verdict"][row])],
             n=int(known["n"]),
             mean_cost=float(known["total"] / known["n"]),
@@ -189,36 +175,21 @@ class Fleet:
             no_worse=None if self.margin is None else bool(known["reached"][2]),
         )
 
-    def discoveries(self, rate: float = DISCOVERY_RATE, *, streams: int | None = None) -> list[str | int]:
+    def discoveries(self, rate: float = DISCOVERY_RATE) -> list[str | int]:
         """Return the streams whose costs have risen, with the false discovery rate under control (e-BH).
 
         The first look deals out the rate: one half to the streams there are, equally, and the other half to
-        tests that begin later: streams that appear after it or are reset. A declared number needs no such
-        reserve.
-
-        Parameters
-        ----------
-        rate
-            The false discovery rate to keep; see the class for when the certificate's delta comes on top.
-        streams
-            How many streams there will be at most, counting one more for every reset; declared at the first
-            look and kept from then on.
+        tests that begin later: streams that appear after it or are reset. See the class for when the
+        certificate's delta comes on top.
         """
-        level = check_level(rate, "rate")
-        total = len(self._rows)
-        if streams is not None:
-            whole = isinstance(streams, int | np.integer) and not isinstance(streams, bool)
-            if not whole or streams < total:
-                problem = f"is below the {total} already seen" if whole else "is not a whole number"
-                remedy = "say how many, or leave it out"
-                raise InvalidSetting(problem, name="streams", value=streams, remedy=remedy)
+        level, total, names = check_level(rate, "rate"), len(self._rows), self.ids
         if total == 0:
             return []
-        shares = self._shares.look(total, None if streams is None else int(streams))
-        names = self.ids
-        # Nothing is listed with an e-value below one over the rate.
-        evidence = self._log_e_values(0, math.log(1 / level))
-        return [names[row] for row in e_bh_rows(evidence, shares, level).tolist()]
+        # With an e-value below one over the rate nothing is listed, and it need not be computed.
+        likely = self._evidence.highest(0, total) >= -math.log(level)
+        logs = np.full(total, -math.inf)
+        logs[likely] = self._log_e_values(0, np.flatnonzero(likely))
+        return [names[row] for row in e_bh_rows(logs, self._shares.look(total), level).tolist()]
 
     def reset(self, stream: str | int) -> None:
         """Forget the costs and any alarm of one stream; what follows is a new test of it.
@@ -226,37 +197,26 @@ class Fleet:
         `discoveries` lists it on the evidence since, with a smaller share of the rate, so that restarting
         streams until one alarms does not break the rate.
         """
-        row = self._row(_name(stream, "stream"))
+        row = self._row(stream)
         if self._evidence.rows["n"][row]:
             self._shares.restart(row)
         for rows in (self._evidence.rows, self._alarms):
             rows.begin(slice(row, row + 1))
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
-
-        Examples
-        --------
-        >>> import boundwatch as bw
-        >>> fleet = bw.Fleet(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
-        >>> _ = fleet.update([7, 8, 7], [0.3, 0.1, 0.4])
-        >>> bw.Fleet.from_state_dict(fleet.state_dict()).finding(7) == fleet.finding(7)
-        True
-        """
+    def content(self) -> dict[str, Any]:
+        """Return the state without what says whose it is."""
         used = len(self._rows)
-        content = {
+        return {
             "settings": saving.settings(self),
             "ids": self.ids,
             "shares": dataclasses.asdict(self._shares),
             "alarms": saving.pack_rows(self._alarms, used),
             "evidence": self._evidence.state(used),
         }
-        return saving.seal(self, content)
 
     @classmethod
-    def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Fleet:
-        """Return the fleet that `state_dict` described; parameters as in `SequentialTest.from_state_dict`."""
-        certificate = saving.unseal(cls.__name__, state, certificate)
+    def from_content(cls, state: Mapping[str, Any], certificate: Certificate) -> Self:
+        """Return the fleet whose `content` that was."""
         known = saving.read(_Content, state)
         fleet = saving.remade(cls, certificate, known.settings)
         size = len(known.ids)
@@ -272,26 +232,21 @@ class Fleet:
         return fleet
 
     def _row(self, stream: str | int) -> int:
-        row = self._rows.get(stream)
+        row = self._rows.get(_name(stream, "stream"))
         if row is None:
             remedy = "the streams are in .ids"
             raise InvalidSetting("has no costs yet", name="stream", value=stream, remedy=remedy)
         return row
 
-    def _log_e_values(self, side: int, at_least: float = -math.inf) -> Array:
-        return self._evidence.log_e_values_of(side, np.arange(len(self._rows)), at_least)
+    def _log_e_values(self, side: int, where: Where) -> Array:
+        return self._evidence.log_e_values(side, self._evidence.row(where))
 
     def _e_values(self, side: int) -> Array:
-        return np.exp(np.minimum(self._log_e_values(side), 709.0))
+        return np.exp(np.minimum(self._log_e_values(side, slice(len(self._rows))), 709.0))
 
     def _find_rows(self, ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.int64]:
-        numbered = isinstance(ids, np.ndarray) and ids.dtype.kind in "iu"
-        if numbered and np.min(ids) >= 0 and np.max(ids) < self._numbered.size:
-            rows: NDArray[np.int64] = self._numbered[np.asarray(ids)]
-            if rows.min() >= 0:
-                return rows
         names: Sequence[str | int] = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        if not _are_names(names):
+        if not set(map(type, names)) <= {str, int}:  # as they are stored; the types alone are quick to see
             names = [_name(name, f"ids[{index}]") for index, name in enumerate(names)]
         if not all(map(self._rows.__contains__, names)):
             self._add(names)
@@ -305,10 +260,6 @@ class Fleet:
         if len(self._rows) > self._alarms.size:
             for rows in (self._evidence.rows, self._alarms):
                 rows.grow(max(len(self._rows), 2 * rows.size))
-        # Streams numbered from 0 are found without a dictionary, which is quicker.
-        numbers = [name for name in self._rows if isinstance(name, int) and 0 <= name < 1 << 20]
-        self._numbered = np.full(max(numbers, default=-1) + 1, -1)
-        self._numbered[numbers] = [self._rows[name] for name in numbers]
 
     def _step(self, where: Where, costs: Array) -> None:
         """Count one cost for each of some different streams."""
@@ -321,11 +272,6 @@ class Fleet:
         n, first = self._evidence.rows["n"][where], self._alarms["first_alarm"][where]
         self._alarms["first_alarm"][where] = np.where(new != verdict, n, first)
         self._alarms["verdict"][where] = new
-
-
-def _are_names(names: Sequence[Any]) -> bool:
-    """Return whether all names are as they are stored; the types alone are quick to see."""
-    return set(map(type, names)) <= {str, int}
 
 
 def _name(name: Any, argument: str) -> str | int:
@@ -353,15 +299,10 @@ def _rounds(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Split positions into rounds in which no row occurs twice, each row's costs in their order."""
     if np.bincount(rows).max() == 1:
         return [np.arange(rows.size)]
-    order = np.argsort(_narrow(rows), kind="stable")
+    order = np.argsort(rows, kind="stable")
     ordered = rows[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     lengths = np.diff(np.r_[starts, rows.size])
     turn = np.arange(rows.size) - np.repeat(starts, lengths)
-    by_turn = order[np.argsort(_narrow(turn), kind="stable")]
+    by_turn = order[np.argsort(turn, kind="stable")]
     return np.split(by_turn, np.cumsum(np.bincount(turn))[:-1])
-
-
-def _narrow(numbers: NDArray[np.int64]) -> NDArray[Any]:
-    """Return 16-bit numbers where they suffice: they are sorted ten times quicker."""
-    return numbers.astype(np.uint16) if numbers.max() < 1 << 16 else numbers

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from boundwatch.bounds.joint_evidence import Reference
+from boundwatch.bounds.joint_evidence import JointSide, Reference, references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL
-from boundwatch.bounds.joint_side import JointSide, references_of, sides_against
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import CostRecord
 

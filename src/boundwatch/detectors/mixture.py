@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boundwatch.bounds.bets import Bets, log_sum
+from boundwatch.bounds.halving import halve
 
 Array = NDArray[np.float64]
 
@@ -72,15 +73,12 @@ def exact_threshold(bound: float, alpha: float) -> float:
     if bound >= 1:  # nothing can exceed it
         return 1 / alpha
     bets = Bets.for_costs(binary=True)
-    low, high = _LOWEST_POWER * math.log(1 / alpha), math.log(1 / alpha)
-    # The crossing probability falls with the threshold, in steps.
-    for _ in range(9):
-        middle = (low + high) / 2
-        if crossing_probability(bets, bound, middle) <= alpha * (1 - 1e-9):
-            high = middle
-        else:
-            low = middle
-    return math.exp(high)
+    most = math.log(1 / alpha)
+
+    def is_low(log: float) -> bool:  # the crossing probability falls with the threshold, in steps
+        return crossing_probability(bets, bound, log) > alpha * (1 - 1e-9)
+
+    return math.exp(halve(_LOWEST_POWER * most, most, is_low, 9)[1])
 
 
 def crossing_probability(bets: Bets, bound: float, log_threshold: float) -> float:

@@ -14,7 +14,7 @@ here shift the logit of the prediction, with slope 1 (the predictor is right exc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,12 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from boundwatch._support.validation import check_costs
 from boundwatch.bounds.bets import Bets, bet_bounds
 from boundwatch.bounds.cost_grid import STEPS, CostGrid, add_costs
+from boundwatch.bounds.halving import halve
+from boundwatch.bounds.ranks import first_logs, log_gains
 from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.anytime import ONLY, AnytimeDetector
-from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, new_costs, refuse_tasks
+from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, refuse_tasks
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.errors import InvalidCost, InvalidSetting
 
@@ -55,9 +58,17 @@ class PredictedFinding(Finding):
 
     Valid whenever it is read. The shift limits come from the costs alone, so an alarm may come before they
     exclude a shift of zero.
+
+    Attributes
+    ----------
+    p_exchangeable
+        The p-value of "scenes that are run and scenes that are not get predictions alike", by ranks: small
+        says that predictions of trials were made in another way, such as with their costs known. Then no rate
+        is promised; a large one is no proof.
     """
 
     predicted: int
+    p_exchangeable: float
 
 
 class PredictedTest(AnytimeDetector[PredictedFinding]):
@@ -94,6 +105,8 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
         self._rows = Rows(
             {
                 "predicted": np.array(0),
+                "ranks": first_logs(),
+                "best_rank": np.array(0.0),
                 "best": np.zeros(2),
                 "logs": np.stack([start, start]),
                 "seen": np.zeros(BINS),
@@ -131,30 +144,6 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
         self._round(value, *check_predictions(predicted, unlabeled))
         return self._finding()
 
-    def update_many(
-        self,
-        costs: ArrayLike,
-        predicted: ArrayLike | None = None,
-        unlabeled: Sequence[ArrayLike] | None = None,
-    ) -> PredictedFinding:
-        """Count many trials in their order; the result is that of `update` on each.
-
-        If anything is invalid, nothing is counted. What is suspicious about `Episodes` is said as a Python
-        warning; the certificate's own are refused.
-        """
-        values = new_costs(costs, self.certificate).tolist()
-        given = [None] * len(values) if predicted is None else np.asarray(predicted, dtype=object).ravel()
-        lists = [()] * len(values) if unlabeled is None else list(unlabeled)
-        if not len(given) == len(lists) == len(values):
-            raise InvalidSetting(
-                f"{len(values)} costs, {len(given)} predictions, {len(lists)} lists of unlabeled ones",
-                remedy="give one of each per trial",
-            )
-        rounds = [check_predictions(*each) for each in zip(given, lists, strict=True)]
-        for value, (scene, others) in zip(values, rounds, strict=True):
-            self._round(value, scene, others)
-        return self._finding()
-
     def _step(self, cost: float) -> None:
         self._round(cost, None, np.empty(0))
 
@@ -174,8 +163,12 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
             best[side] = max(best[side], wealth)
             if wealth >= math.log(1 / alphas[side]) - 1e-12:
                 self._alarm(side)
-        if places is not None:
+        if predicted is not None and places is not None:
             self._rows["predicted"] += 1
+            above, tied = (others > predicted).sum(), (others == predicted).sum()
+            self._rows["ranks"] += log_gains(*np.array([[above], [tied], [others.size + 1]]))
+            evidence = np.logaddexp.reduce(self._rows["ranks"], axis=None)
+            self._rows["best_rank"][:] = np.maximum(self._rows["best_rank"], evidence)
             for place in places:
                 np.add.at(seen, place, 1.0)
 
@@ -218,6 +211,7 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
             e_adverse=bounded_exp(self._log_wealth(0)),
             e_benign=bounded_exp(self._log_wealth(1)),
             predicted=self.predicted,
+            p_exchangeable=math.exp(-float(self._rows["best_rank"][0])),
         )
 
     def _restore(self, state: Mapping[str, Any]) -> None:
@@ -288,7 +282,7 @@ def _design(bound: float, sizes: tuple[float, ...], weights: tuple[float, ...]) 
 def _shifted(levels: Array, weights: Array) -> Array:
     """Return models that shift the logit of the prediction until their mean is the level."""
     slopes, most = SLOPES[:, None, None] * _LOGITS, np.full(levels.shape, 20.0)
-    low, _ = _halved(-most, most, lambda shift: expit(shift[..., None] + slopes) @ weights < levels)
+    low, _ = halve(-most, most, lambda shift: expit(shift[..., None] + slopes) @ weights < levels, _HALVINGS)
     rates: Array = expit(low[..., None] + slopes)
     rates[0] = levels[0][:, None]  # slope 0 is exact
     return rates
@@ -297,17 +291,9 @@ def _shifted(levels: Array, weights: Array) -> Array:
 def _nearest_null(rates: Array, weights: Array, bound: float) -> tuple[Array, Array]:
     """Return nu, and the model with mean `bound` that is nearest to each in relative entropy."""
     most = np.full(rates.shape[:-1], 1 / bound)
-    _, high = _halved(np.zeros_like(most), most, lambda nu: _tilted(rates, nu) @ weights > bound)
+    _, high = halve(np.zeros_like(most), most, lambda nu: _tilted(rates, nu) @ weights > bound, _HALVINGS)
     high[0] = (rates[0, :, 0] - bound) / (bound * max(1 - bound, 1e-300))
     return high, _tilted(rates, high)
-
-
-def _halved(low: Array, high: Array, is_low: Callable[[Array], NDArray[np.bool_]]) -> tuple[Array, Array]:
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        below = is_low(middle)
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return low, high
 
 
 def _tilted(rates: Array, nu: Array) -> Array:
@@ -322,29 +308,20 @@ def _bins(predictions: Any) -> Any:
 
 def check_predictions(predicted: object, unlabeled: ArrayLike) -> tuple[float | None, Array]:
     """Return predictions as numbers in [0, 1]; both kinds or neither."""
-    given = {"predicted": () if predicted is None else predicted, "unlabeled": unlabeled}
     found: dict[str, Array] = {}
-    for name, value in given.items():
+    for name, value in (("predicted", () if predicted is None else predicted), ("unlabeled", unlabeled)):
         try:
-            found[name] = np.asarray(value, dtype=np.float64).ravel()
+            numbers = np.ravel(np.asarray(value, dtype=np.float64))
         except (TypeError, ValueError):
             remedy = "give costs in [0, 1]"
             raise InvalidCost("is not a number", name=name, value=value, remedy=remedy) from None
-        outside = ~((found[name] >= 0) & (found[name] <= 1))
-        if outside.any():
-            place = int(np.argmax(outside))
-            raise InvalidCost(
-                "is outside [0, 1]",
-                name=f"{name}[{place}]" if name == "unlabeled" else name,
-                value=float(found[name][place]),
-                remedy="clip or rescale the predictions",
-            )
-    if found["predicted"].size > 1:
-        problem = f"has {found['predicted'].size} numbers"
-        raise InvalidCost(problem, name="predicted", remedy="give one prediction")
-    if (predicted is None) != (found["unlabeled"].size == 0):
+        found[name] = check_costs(numbers, name=name) if numbers.size else numbers
+    scene, others = found["predicted"], found["unlabeled"]
+    if scene.size > 1:
+        raise InvalidCost(f"has {scene.size} numbers", name="predicted", remedy="give one prediction")
+    if scene.size != min(others.size, 1):
         raise InvalidSetting(
             "predicted and unlabeled go together",
             remedy="give that of the trial's scene, and of at least one that was observed but not run",
         )
-    return (None if predicted is None else float(found["predicted"][0])), found["unlabeled"]
+    return (float(scene[0]) if scene.size else None), others

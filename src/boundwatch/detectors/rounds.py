@@ -7,14 +7,13 @@ the lab, r/(r + n) of it is spent by round r, so that the shares of all looks ad
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from boundwatch._support.schema import FrozenMapping, convert
+from boundwatch._support.schema import convert
 from boundwatch.certificates.record import Rounds, refuse_unknown
 from boundwatch.detectors import saving
 from boundwatch.detectors.anytime import SIDES
@@ -69,7 +68,6 @@ class RoundsTest(SequentialTest):
         self._rounds = Rounds(self._sums)
         self._shown, self.looked = Weighed.nothing(1 + len(self._names)), 0
         self._alarms: dict[str, int] = {}
-        self._latest: Finding | None = None
 
     @property
     def thresholds(self) -> None:
@@ -84,7 +82,7 @@ class RoundsTest(SequentialTest):
     @property
     def waiting(self) -> dict[str, int]:
         """How many trials of each task complete no round yet; the others are not named."""
-        return {name: number for name, number in self._rounds.waiting.items() if number}
+        return self._rounds.waiting
 
     @property
     def next_look(self) -> int:
@@ -144,40 +142,24 @@ class RoundsTest(SequentialTest):
         self._sums[name] += cost
         if len(self._rounds.costs[name]) >= self.next_look and self.rounds >= self.next_look:
             self._look()
-        elif self._latest is not None:
-            self._latest = self._with_one(self._latest, name)
 
     def _look(self) -> None:
         self.looked = looked = self.next_look
         share = share_of(looked, self._lab)
         new = {name: np.array(costs[:looked]) for name, costs in self._rounds.costs.items()}
         self._shown = self._shown.with_look(self._test.weigh(new, share), share)
-        found = self._found()
+        found = self._finding()
         if found.verdict not in (Verdict.WITHIN, self.verdict):
             self._alarm(SIDES.index(found.verdict))
         for name, each in found.tasks.items():
             if each.verdict is not Verdict.WITHIN:
                 self._alarms.setdefault(name, self.n)
-        self._latest = None
-
-    def _found(self) -> Finding:
-        alarms = self._alarms if self.first_alarm is None else {**self._alarms, "": self.first_alarm}
-        return self._test.finding(self._shown, {name: self._seen(name) for name in self._names}, NAME, alarms)
-
-    def _seen(self, name: str) -> tuple[int, float]:
-        return (n := len(self._rounds.costs[name])), self._sums[name] / max(n, 1)
-
-    def _with_one(self, latest: Finding, name: str) -> Finding:
-        """Return the latest finding with one more trial of a task; evidence comes from looks."""
-        n, mean = self._seen(name)
-        tasks = {**latest.tasks, name: dataclasses.replace(latest.tasks[name], n=n, mean_cost=mean)}
-        over = self._test.mean_of(tasks)
-        return dataclasses.replace(latest, n=self.n, mean_cost=over, tasks=FrozenMapping(tasks))
 
     def _finding(self) -> Finding:  # type: ignore[override]
-        if self._latest is None:
-            self._latest = self._found()
-        return self._latest
+        alarms = self._alarms if self.first_alarm is None else {**self._alarms, "": self.first_alarm}
+        numbers = {name: len(costs) for name, costs in self._rounds.costs.items()}
+        seen = {name: (n, self._sums[name] / max(n, 1)) for name, n in numbers.items()}
+        return self._test.finding(self._shown, seen, NAME, alarms)
 
     def _evidence_state(self) -> dict[str, Any]:
         costs: dict[str, Any] = {name: list(each) for name, each in self._rounds.costs.items()}
@@ -200,4 +182,3 @@ class RoundsTest(SequentialTest):
             for cost in map(float, each):
                 self._rounds.add(self._check(cost), name)
                 self._sums[name] += cost
-        self._latest = None

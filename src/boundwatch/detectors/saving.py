@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,14 +14,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from boundwatch._support.describing import arguments
 from boundwatch._support.schema import convert
+from boundwatch.bounds.bets import Wealth
 from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import BoundwatchError, ProvenanceMismatch, SchemaMismatch
-
-if TYPE_CHECKING:
-    from boundwatch.detectors.anytime import AnytimeDetector
-    from boundwatch.detectors.fleet import Fleet
 
 Made = TypeVar("Made")
 VERSION = 1
@@ -48,11 +46,43 @@ def read(kind: type[Made], state: Mapping[str, Any]) -> Made:
     return convert(kind, {name: state[name] for name in names if name in state}, "state")
 
 
-def seal(detector: Fleet | AnytimeDetector[Any], content: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of a detector with what is needed to recognize it."""
-    certificate = detector.certificate
-    made_with = {"fingerprint": certificate.fingerprint, "certificate": certificate.to_dict()}
-    return {"kind": type(detector).__name__, "version": VERSION, **made_with, **content}
+class Kept(ABC):
+    """A detector that can be stored as JSON, and goes on where it stood."""
+
+    certificate: Certificate
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; `from_state_dict` continues exactly where this stands.
+
+        Examples
+        --------
+        >>> import json
+        >>> import boundwatch as bw
+        >>> test = bw.SequentialTest(bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01))
+        >>> _ = test.update_many([0.3, 0.1, 0.4])
+        >>> again = bw.SequentialTest.from_state_dict(json.loads(json.dumps(test.state_dict())))
+        >>> again.update(0.2).e_adverse == test.update(0.2).e_adverse
+        True
+        """
+        made_with = {"fingerprint": self.certificate.fingerprint, "certificate": self.certificate.to_dict()}
+        return {"kind": type(self).__name__, "version": VERSION, **made_with, **self.content()}
+
+    @classmethod
+    def from_state_dict(cls, state: Mapping[str, Any], certificate: Certificate | None = None) -> Self:
+        """Return the detector that `state_dict` described, possibly through a JSON file.
+
+        If a certificate is given, the state must belong to it, or `ProvenanceMismatch` is raised.
+        """
+        return cls.from_content(state, unseal(cls.__name__, state, certificate))
+
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """Return the state without what says whose it is, for those who keep that themselves."""
+
+    @classmethod
+    @abstractmethod
+    def from_content(cls, state: Mapping[str, Any], certificate: Certificate) -> Self:
+        """Return the detector whose `content` that was."""
 
 
 def unseal(kind: str, state: Mapping[str, Any], certificate: Certificate | None) -> Certificate:
@@ -90,15 +120,15 @@ def remade(kind: type[Made], certificate: Certificate, settings: Mapping[str, An
         raise SchemaMismatch(f"state['settings'] are not those of a {kind.__name__}: {error}") from error
 
 
-def pack_rows(rows: Rows, streams: int, derived: Collection[str] = ()) -> dict[str, Any]:
-    """Return what is known of the first streams; what is derived from the rest is left out."""
-    kept = {name: array[:streams] for name, array in rows.items() if name not in derived}
+def pack_rows(rows: Rows, streams: int) -> dict[str, Any]:
+    """Return what is known of the first streams; what follows from the rest is left out."""
+    kept = {name: array[:streams] for name, array in rows.items() if name not in Wealth.DERIVED}
     return {name: pack(array, sparse=name == "grid") for name, array in kept.items()}
 
 
-def unpack_rows(rows: Rows, state: Mapping[str, Any], streams: int, derived: Collection[str] = ()) -> None:
+def unpack_rows(rows: Rows, state: Mapping[str, Any], streams: int) -> None:
     """Continue with the streams that `pack_rows` stored."""
-    for name in rows.keys() - derived:
+    for name in rows.keys() - Wealth.DERIVED:
         known = rows[name][:streams]
         known[:] = unpack(state, name, *known.shape, dtype=known.dtype, sparse=name == "grid")
 

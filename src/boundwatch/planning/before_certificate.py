@@ -15,7 +15,7 @@ from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds import rate_difference
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, joint_region
-from boundwatch.bounds.large_difference import Alarms, typical_rank
+from boundwatch.bounds.rate_difference import Alarms, typical_rank
 from boundwatch.bounds.two_sample import chances
 from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL
 from boundwatch.detectors.mixture import alarm_distribution

@@ -1,36 +1,27 @@
 """Do the new scenes look like the certified ones? A notice about inputs, never a verdict about the policy.
 
 Predictions on scenes of the certified world and on new scenes, none of which need be run, are compared by
-rank. If all of them are exchangeable, a new prediction is equally likely to take any rank among those before
-it. Three capitals bet that it does not: on high ranks (the scenes look harder), on low ranks (easier), and on
-both ends (different). A bet is a density on [0, 1], averaged over the place of that rank. A prediction that
-others equal takes, of all the ranks that it could have among them, the one that is worst for each bet: what
-is won is never more than with ties broken at random, and needs no random numbers.
+rank: if all of them are exchangeable, a new prediction is equally likely to take any rank among those before
+it. Three capitals bet that it does not, see `boundwatch.bounds.ranks`: on high ranks (the scenes look
+harder), on low ranks (easier), and on both ends (different).
 """
 
 from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_costs, check_level
+from boundwatch.bounds import ranks
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Look = Literal["harder", "easier", "different"]
 _LOOKS: tuple[Look, ...] = ("harder", "easier", "different")
-_POWERS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-# Besides, a part of the capital on the ranks before a cut. Where only a few different predictions occur, the
-# worst rank of a tie is its last one. A power wins most on the first ranks, a cut on all before it alike.
-_CUTS, _SIZES = (grid.ravel() for grid in np.meshgrid(np.linspace(0.05, 0.95, 19), [0.2, 0.6]))
-_SHARES = np.repeat([0.5 / _POWERS.size, 0.5 / _CUTS.size], [_POWERS.size, _CUTS.size])
 NOT_A_VERDICT = "This is not a verdict: only trials show whether the policy does worse."
 
 
@@ -97,7 +88,7 @@ class SceneWatch:
         self.alpha = check_level(alpha, "alpha")
         self._sorted = sorted(values.tolist())
         self._reference_n, self._reference_mean = values.size, float(values.mean())
-        self._logs = np.tile(np.log(_SHARES / len(_LOOKS)), (len(_LOOKS), 1))
+        self._logs = ranks.first_logs()
         self._best, self._total, self.n = 0.0, 0.0, 0
         self.look: Look | None = None
         self.first_notice: int | None = None
@@ -114,7 +105,7 @@ class SceneWatch:
         """Count predictions on new scenes, in the order of their observation, and return the notice."""
         values = check_costs(np.atleast_1d(predictions), name="predictions").tolist()
         places = np.array([self._place(value) for value in values])
-        logs = np.cumsum([self._logs, *np.log(_mean_densities(*places.T))], axis=0)[1:]
+        logs = np.cumsum([self._logs, *ranks.log_gains(*places.T)], axis=0)[1:]
         capitals = np.logaddexp.reduce(logs, axis=2)
         wealth = np.logaddexp.reduce(capitals, axis=1)
         enough = np.flatnonzero(wealth >= math.log(1 / self.alpha))
@@ -135,28 +126,3 @@ class SceneWatch:
         above = len(self._sorted) - not_above
         self._sorted.insert(below, prediction)
         return above, not_above - below, len(self._sorted)
-
-
-def _mean_densities(above: Counts, tied: Counts, places: Counts) -> Array:
-    """Return the mean density of each bet over the place of a rank, the worst for it of all in a tie."""
-    last = above + tied  # for harder, counted from the top; for easier the first, counted from the bottom
-    nearest = np.clip((places - 1) // 2, above, last)  # to the middle
-    areas = [_area(_first_ranks, last, places), _area(_first_ranks, places - 1 - above, places)]
-    areas.append(_area(_both_ends, nearest, places))
-    return np.asarray(np.stack(areas, axis=1) * places[:, None, None])
-
-
-def _area(distribution: Callable[[Array], Array], place: Counts, places: Counts) -> Array:
-    return distribution(((place + 1) / places)[:, None]) - distribution((place / places)[:, None])
-
-
-def _first_ranks(rank: Array) -> Array:
-    """Return the distribution functions of the bets on the first ranks."""
-    cut = _SIZES * np.minimum(rank / _CUTS, 1.0) + (1 - _SIZES) * rank
-    return np.concatenate([rank**_POWERS, cut], axis=1)
-
-
-def _both_ends(rank: Array) -> Array:
-    """Return the distribution functions of the bets on both ends."""
-    lower = 0.5 * _first_ranks(2 * np.minimum(rank, 1 - rank))
-    return np.asarray(np.where(rank <= 0.5, lower, 1 - lower))

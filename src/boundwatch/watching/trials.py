@@ -221,7 +221,8 @@ class TrialReader:
         try:
             predicted, unlabeled = check_predictions(one[0] if len(one) == 1 else one or None, others)
         except InvalidCost as error:
-            where = self._at(number, design.predicted if error.name == "predicted" else design.unlabeled)
+            is_scene = str(error.name).startswith("predicted")
+            where = self._at(number, design.predicted if is_scene else design.unlabeled)
             raise InvalidCost(error.problem, where=where, value=error.value, remedy=error.remedy) from None
         except InvalidSetting as error:  # a fault of this line, not of the stream
             problem = f"is not whole: {error.problem}"
