@@ -10,6 +10,7 @@ import subprocess
 import time
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
 import boundwatch as bw
@@ -250,8 +251,38 @@ WRONG = [
         for value in ("y" * 5000, "\ud800", float("nan"), {1, 2}, DEEP)
     ),
     ({"success": 1}, "success"),
+    ({"cost": 0.1, "episode": 10**5000}, "episode"),
     ({"cost": "0.1"}, "cost"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"meta": 5}, "meta"),
+        ({"meta": [1]}, "meta"),
+        ({"time": datetime.min}, "time"),
+        ({"time": []}, "time"),
+    ],
+)
+def test_what_only_python_can_pass_is_refused_in_one_line_too(spool, given, name):
+    client = bw.Client("http://127.0.0.1:9", spool=spool)
+    with pytest.raises(bw.errors.InvalidSetting) as refused:
+        client.report("arm-1", success=True, **given)
+    assert (refused.value.name, refused.value.remedy == ()) == (name, False)
+    client.close(timeout=0)
+    with pytest.raises(bw.errors.InvalidSetting, match="spool = 5 is not a path"):
+        bw.Client("http://127.0.0.1:9", spool=5)
+
+
+def test_numbers_of_numpy_are_numbers_and_a_server_that_is_away_is_named(spool):
+    client = bw.Client("http://127.0.0.1:9", spool=spool)
+    client.report("arm-1", cost=np.float32(0.5), episode=np.int64(7))
+    client.report("arm-1", success=np.bool_(False), episode="8")
+    bodies = [parse_reports(json.loads(body))[0] for _, _, body in client._spool.oldest(2)]
+    assert [(each.episode, each.cost) for each in bodies] == [("7", 0.5), ("8", 1.0)]
+    wait_for(client, "http://127.0.0.1:9 cannot be reached, Connection refused; check that it runs there")
+    client.close(timeout=0)
 
 
 def test_the_client_refuses_what_the_server_would(spool):

@@ -295,6 +295,21 @@ def test_signing_in_is_limited(guarded):
     assert guarded.server.ask("POST", "/sign-in", b"token=x", headers=headers)[0] == 429
 
 
+@pytest.mark.parametrize("options", [(), ("--proxy", "127.0.0.1")])
+def test_who_guesses_is_known_by_what_a_declared_proxy_says(start, options):
+    server = start(*options)
+    server.token("reader", "read")
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": server.url}
+
+    def guess(client):
+        sent = headers | {"X-Forwarded-For": client}
+        return [server.ask("POST", "/sign-in", b"token=x", headers=sent)[0] for _ in range(15)][-1]
+
+    assert guess("192.0.2.1") == 429
+    first = server.ask("POST", "/sign-in", b"token=x", headers=headers | {"X-Forwarded-For": "192.0.2.2"})
+    assert first[0] == (403 if options else 429)  # another name gains nothing where nobody is believed
+
+
 def test_a_certificate_is_uploaded_as_a_file_or_pasted(start_shared, certificate):
     server = start_shared(bound=False)
     text = json.dumps(certificate.to_dict()).encode()

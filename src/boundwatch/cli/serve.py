@@ -33,6 +33,7 @@ def serve(
     port: Annotated[int | None, {"min": 1, "max": 65535}] = None,
     workers: Annotated[int | None, {"min": 1, "max": 64}] = None,
     allow_host: list[str] | None = None,
+    proxy: list[str] | None = None,
     public_url: str | None = None,
     tls_certificate: Path | None = None,
     tls_key: Path | None = None,
@@ -60,6 +61,7 @@ def serve(
     port: Port. [default: 8080]
     workers: Processes; more than 1 needs PostgreSQL. [default: 1]
     allow_host NAME: Host name that clients may use for this server, such as the name of a proxy.
+    proxy ADDRESS: Proxy in front, whose X-Forwarded-For and -Proto are believed: an address or a network.
     public_url URL: Address that people open, for the links in alarms, if a proxy is in front.
     tls_certificate FILE: PEM file, for HTTPS.
     tls_key FILE: Its key.

@@ -221,6 +221,8 @@ def run(settings: Settings) -> None:
     options |= {"log_config": None, "access_log": False, "server_header": False, "backlog": 2048}
     options |= {"ssl_certfile": settings.tls_certificate, "ssl_keyfile": settings.tls_key}
     options |= {"timeout_graceful_shutdown": _GRACE}
+    # Anybody may send X-Forwarded-For, so it is believed only of who is declared.
+    options |= {"proxy_headers": bool(settings.proxy), "forwarded_allow_ips": list(settings.proxy)}
     options |= {"timeout_worker_healthcheck": 30}  # a busy process is not a dead one
     if settings.workers == 1:
         uvicorn.Server(uvicorn.Config(create_application(settings), **options)).run()

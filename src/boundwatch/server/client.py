@@ -85,12 +85,14 @@ class Client:
         self._parts = parts = urlsplit(self.url)
         # Somebody may have put a password into the address.
         self._server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        token = (os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
+        token = str(os.environ.get("BOUNDWATCH_TOKEN", "") if token is None else token).strip()
         if not (token.isascii() and token.isprintable()) or " " in token:
             remedy = "give it as `boundwatch token create` printed it"
             raise InvalidSetting("token or BOUNDWATCH_TOKEN has characters that no token has", remedy=remedy)
         self._headers = {"Content-Type": "application/json", "User-Agent": "boundwatch-client"}
         self._headers |= {"Authorization": f"Bearer {token}"} if token else {}
+        if not isinstance(spool, str | os.PathLike | None):
+            raise InvalidSetting("is not a path", name="spool", value=spool, remedy="name a file")
         self._spool = _open_default(parts.netloc) if spool is None else Store(spool, "spool")
         self._rejected: list[list[str]] = self._spool.facts.get("rejected", [])
         self._wake = threading.Event()
@@ -138,16 +140,17 @@ class Client:
         meta
             What else to keep with it: JSON values.
         """
-        moment = time.astimezone().isoformat() if isinstance(time, datetime) else time
+        with contextlib.suppress(ValueError, OverflowError):  # a year that no clock has is refused below
+            time = time.astimezone().isoformat() if isinstance(time, datetime) else time
         given = {
             "stream": stream,
             "episode": str(uuid.uuid4()) if episode is None else episode,
-            "time": round(clock(), 3) if moment is None else moment,
+            "time": round(clock(), 3) if time is None else time,
             "cost": cost,
             "success": success,
-            "meta": None if meta is None else dict(meta),
+            "meta": dict(meta) if isinstance(meta, Mapping) else meta,
         }
-        content = {name: value for name, value in given.items() if value is not None}
+        content = {name: _plain(value) for name, value in given.items() if value is not None}
         checked = parse_reports(content)[0]
         self._refuse_closed()
         self._spool.append([(checked.stream, json.dumps(content, allow_nan=False))])
@@ -215,7 +218,10 @@ class Client:
                     self._wake.wait(1.0 if self._held else 5.0)
             except Exception as error:  # the thread must outlive whatever network, server and disk do
                 self._hang_up()
-                self.problem = str(error) or type(error).__name__
+                self.problem = str(error)
+                if isinstance(error, OSError | http.client.HTTPException):
+                    reason = getattr(error, "strerror", None) or type(error).__name__
+                    self.problem = f"{self._server} cannot be reached, {reason}; check that it runs there"
                 _LOG.debug("cannot deliver: %s", self.problem, exc_info=True)
                 self._ended.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -306,6 +312,11 @@ class Client:
             return answer.status, said
         self.problem, self._is_unknown = said, answer.status == 401
         raise _Later(said)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number or truth value of NumPy as Python's own."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 class _Later(Exception):

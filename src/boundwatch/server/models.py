@@ -62,11 +62,14 @@ _RULES = {
 """What is wrong with a value that its type does not allow, and what to do, by the name of the field."""
 
 
+_Whole = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
 class Episode(Struct, frozen=True, forbid_unknown_fields=True):
     """One episode, as robots report it: with its cost, or whether it succeeded."""
 
     stream: Name
-    episode: Annotated[str, Meta(min_length=1, max_length=LONGEST_EPISODE)] | int
+    episode: Annotated[str, Meta(min_length=1, max_length=LONGEST_EPISODE)] | _Whole
     cost: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
     success: bool | UnsetType = UNSET
     time: Annotated[float, Meta(ge=0, lt=1e11)] | str | None = None

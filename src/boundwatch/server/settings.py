@@ -24,7 +24,7 @@ from boundwatch.server.outbox import Channel
 NotNegative = Annotated[float, Meta(ge=0)]
 Tell = Literal["streams", "discoveries"]
 
-_SEVERAL = ("allow_host", "webhook", "on_alarm")
+_SEVERAL = ("allow_host", "proxy", "webhook", "on_alarm")
 _PREFIX = "BOUNDWATCH_"
 # Variables of the client, of the server's own processes, and of the repository's tests and benchmarks.
 _OTHERS = ("TOKEN", "URL", "INTERNAL_SETTINGS", "SCREENSHOTS", "MLFLOW")
@@ -44,6 +44,7 @@ class Settings:
     port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     workers: Annotated[int, Meta(ge=1, le=64)] = 1
     allow_host: tuple[str, ...] = ()
+    proxy: tuple[str, ...] = ()
     public_url: Annotated[str, Meta(pattern="^(https?://.*)?$")] = ""
     certificate: str | None = None
     detector: Detector = "sequential-test"
