@@ -59,7 +59,7 @@ def reproduce(
     All on one page. Everything computed is kept under the hash of its settings, source and version: a run
     that was killed goes on where it was, and a second one only draws. Figures: difficulty, rates, baselines,
     irrelevant-shift, cost-function, wind, hardware, theorem-3, mug-placement, mugs-and-bowls,
-    gradients, stronger-baselines, power, certificates.
+    gradients, posterior, labels, stronger-baselines, power, certificates.
     """
     try:
         from boundwatch._support.parallel import progress_bar

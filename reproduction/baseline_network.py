@@ -1,17 +1,19 @@
-"""What input detectors read: two networks' outputs and features, one network with the authors' shape.
+"""What input detectors read: the policy's outputs and features, and those of a network of the authors' shape.
 
 That one has four convolutions of 64 filters (4 x 4 with stride 3, then 3 x 3 with strides 2, 1 and 1), each
 followed by a batch normalization, then the mean over the image and two linear layers: 117,000 parameters. The
 authors share one batch normalization among the four convolutions and leave it in training mode, so that what
 the network says of one environment depends on the others in its batch. Here the statistics are frozen after
-training, and each convolution has its own: one set for four layers would describe none of them.
+training, and each convolution has its own: one set for four layers would describe none of them. The same
+network is also asked with the statistics of the setting that it is shown, as the authors' code has it.
 
-It learns what the authors' network learns, from the policy's training environments and no others: a softmax
-of the primitives' clearances, by cross-entropy. The other network is the policy itself.
+It learns what the policy's prior learns, from the prior's environments: a softmax of the primitives'
+clearances, by cross-entropy.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from boundwatch.tasks.navigation.train import Draw, Run
+from boundwatch.tasks.navigation.train import Draw, Run, soft_labels
 from boundwatch.tasks.navigation.world import Environments, distribution
 from boundwatch.training import load_policy, save_policy, train_prior
 from boundwatch.training.determinism import single_thread
@@ -34,8 +36,10 @@ FILTERS = 64
 CONVOLUTIONS = ((4, 3), (3, 2), (3, 1), (3, 1))
 """Width and stride of each."""
 BATCH = 64  # a larger one leaves the processor's cache, and takes twice the time
-POLICY, AUTHORS = "policy", "authors"
+POLICY, AUTHORS, BY_SETTING = "policy", "authors", "authors-by-setting"
 NETWORKS = (POLICY, AUTHORS)
+STATISTICS = 2048
+"""Environments that the statistics of a setting are taken over: they do not change visibly with more."""
 FIELDS = ("logits", "features")
 
 
@@ -117,7 +121,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class BaselineNetwork(Artifact):
-    """The authors' shape, trained in a policy's training environments; what both networks say of them."""
+    """The authors' shape, trained on a policy's labels; what networks say of the training environments."""
 
     kind: ClassVar[str] = "baseline-network"
     policy: NavigationPolicy
@@ -129,20 +133,17 @@ class BaselineNetwork(Artifact):
     def make(self, folder: Path, cache: Cache) -> None:
         """Train it."""
         run = self.policy.load(cache)
-        environments = training_environments(run)
+        taught, environments = (training_environments(run, draw) for draw in (Draw.PRIOR, Draw.TRAINING))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.recipe.seed)
             network = _network(run)
-        useful = np.clip(environments.clearances, -run.recipe.d_thresh, run.recipe.d_thresh)
-        labels = torch.from_numpy(useful / (run.recipe.label_temperature * run.recipe.d_thresh)).softmax(
-            dim=1
-        )
+        labels = soft_labels(run.recipe, taught.clearances)
         slow = self.steps // 3
         for name, steps, rate in (("fast", self.steps - slow, self.rate), ("slow", slow, 0.1 * self.rate)):
             train_prior(
                 network,
                 lambda net, images, labels: nn.functional.cross_entropy(net(images), labels),
-                (torch.from_numpy(environments.images), labels),
+                (torch.from_numpy(taught.images), labels),
                 disjoint_from=(),  # nothing is certified with this network
                 steps=max(steps, 1),
                 batch_size=self.batch,
@@ -152,7 +153,9 @@ class BaselineNetwork(Artifact):
             )
         save_policy(folder / "network.safetensors", network)
         save_array(folder / "classes.npy", environments.clearances.argmax(axis=1))
-        for kind, seen_by in (POLICY, run.policy), (AUTHORS, network.eval()):
+        asked = {POLICY: run.policy, AUTHORS: network.eval()}
+        asked[BY_SETTING] = in_setting(network, environments.images)
+        for kind, seen_by in asked.items():
             Outputs.of(seen_by, environments.images).save(folder, kind)
 
     def load(self, cache: Cache) -> dict[str, nn.Module]:
@@ -170,7 +173,7 @@ class BaselineNetwork(Artifact):
 
 @dataclass(frozen=True)
 class Seen(Artifact):
-    """What both networks say of new environments: the first ones of the policy's flights."""
+    """What all networks say of new environments: the first ones of the policy's flights."""
 
     kind: ClassVar[str] = "baseline-outputs"
     network: BaselineNetwork
@@ -184,10 +187,12 @@ class Seen(Artifact):
         run = self.network.policy.load(cache)
         # As `Flights` and `Run.deploy` draw them.
         seed = (run.recipe.seed, Draw.DEPLOYMENT, self.seed, *self.distribution.encode())
-        blocks = run.world.stream(distribution(self.distribution), self.environments, seed=seed)
+        where = distribution(self.distribution)
         networks = self.network.load(cache)
+        first = run.world.draw(where, min(STATISTICS, self.environments), seed=seed).images
+        networks[BY_SETTING] = in_setting(networks[AUTHORS], first)
         found: dict[str, list[Outputs]] = {name: [] for name in networks}
-        for block in blocks:
+        for block in run.world.stream(where, self.environments, seed=seed):
             for name, network in networks.items():
                 found[name].append(Outputs.of(network, block.images))
         for name, parts in found.items():
@@ -198,11 +203,22 @@ class Seen(Artifact):
         return Outputs.load(cache.folder(self), network)
 
 
-def training_environments(run: Run) -> Environments:
-    """Draw the environments that a policy was trained in once more: a training does not keep them."""
-    return run.world.draw(
-        run.task().distribution, run.recipe.environments, seed=(run.recipe.seed, Draw.TRAINING)
-    )
+def in_setting(network: nn.Module, images: NDArray[np.float32]) -> nn.Module:
+    """Return a network whose batch statistics are those of some images of a setting."""
+    adapted = copy.deepcopy(network).train()
+    for layer in adapted.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.momentum = 1.0  # the statistics of this one batch, and of none before
+    with torch.no_grad(), single_thread():
+        adapted(torch.from_numpy(images[:STATISTICS]))
+    return adapted.eval()
+
+
+def training_environments(run: Run, draw: Draw = Draw.TRAINING) -> Environments:
+    """Draw the environments of a training, or of its prior, once more: a training does not keep them."""
+    names = {Draw.PRIOR: run.recipe.prior_distribution, Draw.TRAINING: run.recipe.distribution}
+    sizes = {Draw.PRIOR: run.recipe.prior_environments, Draw.TRAINING: run.recipe.environments}
+    return run.world.draw(distribution(names[draw]), sizes[draw], seed=(run.recipe.seed, draw))
 
 
 def _network(run: Run) -> Network:

@@ -12,13 +12,15 @@ from reproduction.artifacts import Cache
 from reproduction.figure import BaseSettings
 
 CertificateName = Literal["pointwise", "theorem-1"]
-RECORDED = "recorded-flights"
+RECORDED, AUTHORS = "recorded-flights", "authors"
 LABELS: dict[str, str] = {
     "pointwise": "pointwise",
     "theorem-1": "Theorem 1",
     RECORDED: "pointwise, recorded flights",
+    AUTHORS: "the authors' own data",
 }
-"""What claims are judged with: each certificate of the model's policies, and a policy of recorded flights."""
+"""What claims are judged with: each certificate of the model's policies, a policy of recorded flights, and
+what the authors published."""
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,15 @@ from reproduction.judging import (
     Tallied,
     confidence_interval,
     corrected,
+    hypothesis_test,
+    margin,
     no_false_declaration,
     split,
     tally,
     where,
 )
 from reproduction.navigation import QUICK_RECIPE, QUICK_SWEEP, SWEEP, Flights, NavigationPolicy
+from reproduction.sweep import onset
 
 NAME = "cost-function"
 TITLE = "Drone: the effect of the cost function"
@@ -32,6 +35,7 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#0072B2", "linestyle": (0, (5, 2)), "marker": "s"},
     {"color": "#D55E00", "linestyle": "-", "marker": "o"},
 )
+SIDES = {"adverse": 1.0, "benign": -1.0}
 THEIR_LOOK: dict[str, Any] = {"color": "#000000", "linestyle": (0, (1, 1)), "linewidth": 1.2}
 
 
@@ -52,7 +56,7 @@ class Settings(Certified):
     sizes: tuple[int, ...] = (10, 50)
     """Trials in a dataset."""
     rate: float = 0.05
-    """Rates of the confidence interval, delta included."""
+    """Rates of the confidence interval, delta included; level of the test."""
     seed: int = 0
     """Of the flights."""
 
@@ -124,19 +128,20 @@ def run(settings: Settings, cache: Cache) -> Results:
                 bounds=bounds_of(policy.load(cache)),
             )
         )
-        detector = confidence_interval(certificate, settings.rate)
+        detectors = [judge(certificate, settings.rate) for judge in (confidence_interval, hypothesis_test)]
         for name in settings.settings:
             costs = settings.flights(threshold, name).costs(cache)
             shift = Shift.between(costs, reference)
             for n in settings.sizes:
                 rows = split(costs, n, settings.environments // n)
-                tallies.append(replace(tally(detector, rows, name, shift), d_thresh=threshold))
+                judged = [tally(detector, rows, name, shift) for detector in detectors]
+                tallies += [replace(row, d_thresh=threshold) for row in judged]
     delta = settings.policy.recipe.delta
     return Results(tallies, settings.certificate, settings.rate, delta, certificates)
 
 
 def draw(results: Results) -> Figure:
-    """Draw certificates with the truth, and for each threshold the share of ADVERSE against the shift."""
+    """Draw certificates with the truth, and for each threshold the interval's verdicts against the shift."""
     count = 1 + len(results.certificates)
     columns = min(3, count)
     rows = -(-count // columns)
@@ -145,12 +150,18 @@ def draw(results: Results) -> Figure:
     _draw_certificates(panels[0], results)
     for axes, row in zip(panels[1:], results.certificates, strict=False):
         for n, look in zip(results.sizes, LOOKS, strict=False):
-            mine = [each.point for each in where(results.tallies, n=n, d_thresh=row.d_thresh)]
-            style.curve(axes, mine, label=f"n = {n}", markersize=4, linewidth=1.4, **look)
+            mine = where(results.tallies, n=n, d_thresh=row.d_thresh, detector="confidence-interval")
+            for verdict in SIDES:
+                points = [(each.shift, each.share(verdict)) for each in mine]
+                filled = {"fillstyle": "full", "label": f"n = {n}: ADVERSE"}
+                side = filled if verdict == "adverse" else {"fillstyle": "none", "label": f"n = {n}: BENIGN"}
+                style.curve(axes, points, markersize=4, linewidth=1.4, **side, **look)
         published = recorded.published("figure_4_difficulty", row.millimeters).values()
-        theirs = [(point.shift, point.share("confidence-interval")) for point in published]
-        style.curve(axes, theirs, label=f"the authors' curve, n = {PAPERS_N}", **THEIR_LOOK)
-        style.shift_panel(axes, f"d_thresh = {row.millimeters} mm")
+        for verdict in SIDES:
+            theirs = [(point.shift, point.share("confidence-interval", verdict)) for point in published]
+            label = f"the authors' curves, n = {PAPERS_N}" if verdict == "adverse" else None
+            style.curve(axes, theirs, label=label, **THEIR_LOOK)
+        style.shift_panel(axes, f"d_thresh = {row.millimeters} mm", "share of datasets")
     for axes in panels[count:]:
         axes.set_axis_off()
     handles = [handle for axes in panels[:2] for handle in axes.get_legend_handles_labels()[0]]
@@ -181,10 +192,12 @@ def caption(results: Results) -> Caption:
     return Caption(
         see="First panel: each threshold has its own cost in training; the true expected cost lies in "
         f"{results.inside} of {len(results.certificates)} certified intervals. The others: the share of "
-        "ADVERSE against the shift in the policy's own cost, beside the curve that the authors published.",
+        "ADVERSE and of BENIGN (hollow) against the shift in the policy's own cost, beside the authors' "
+        "curves.",
         numbers=f"{len(results.certificates)} policies, each trained and certified for its cost; "
         + ", ".join(f"{datasets:,} datasets of {n}" for n, datasets in sorted(counts.items()))
-        + f" per setting; confidence interval at {percent(results.rate)}, Hoeffding.",
+        + f" per setting; confidence interval at {percent(results.rate)}, and the test in the table; "
+        "Hoeffding.",
         paper="The paper trains policies for the five thresholds and uses 500 mm in simulation and 300 mm on "
         "hardware; it prints no figure over thresholds, but its authors published the curves. Its only "
         "expected cost in training is 0.149, for a threshold that it does not name.",
@@ -204,10 +217,47 @@ def tables(results: Results) -> list[Table]:
             "upper (Theorem 1, kl)": f"{row.bounds['upper_kl']:.4f}",
             "upper (Theorem 1)": f"{row.bounds['upper_pinsker']:.4f}",
             "true expected cost": f"{row.expected_cost:.4f} ± {row.standard_error:.4f}",
+            **_theirs(row.millimeters),
         }
         for row in results.certificates
     ]
-    return [Table.of(f"Certificates, delta = {results.delta}", lines)]
+    return [Table.of(f"Certificates, delta = {results.delta}", lines), _onsets(results)]
+
+
+def _theirs(millimeters: str) -> dict[str, str]:
+    """Return the authors' certificate, and the true cost that their curve implies."""
+    theirs = recorded.thresholds()[millimeters]
+    cells = {f"the authors': {name.replace('_', ' ')}": f"{value:.4f}" for name, value in theirs.items()}
+    return cells | {"their true cost, implied": f"{recorded.implied_cost(millimeters):.3f}"}
+
+
+def _onsets(results: Results) -> Table:
+    """Say from which shift on either verdict is declared, by either detector; and where it never can be."""
+    levels = {"confidence-interval": results.rate - results.delta, "hypothesis-test": results.rate}
+    lines = []
+    for certificate in results.certificates:
+        published = recorded.published("figure_4_difficulty", certificate.millimeters)
+        for detector, level in levels.items():
+            cells = []
+            for n in results.sizes:
+                for verdict, sign in SIDES.items():
+                    rows = where(results.tallies, n=n, d_thresh=certificate.d_thresh, detector=detector)
+                    start = _start([(row.shift, row.share(verdict)) for row in rows], sign)
+                    possible = verdict == "adverse" or margin(n, level) < certificate.lower
+                    cells.append(start if possible else "impossible")
+            for verdict, sign in SIDES.items():
+                theirs = [(point.shift, point.share(detector, verdict)) for point in published.values()]
+                cells.append(_start(theirs, sign))
+            lines.append((certificate.millimeters, style.LINES[detector]["label"], *cells))
+    sizes = [f"{verdict.upper()}, n = {n}" for n in results.sizes for verdict in SIDES]
+    theirs_too = [f"the authors': {verdict.upper()}, n = {PAPERS_N}" for verdict in SIDES]
+    header = ("d_thresh, mm", "detector", *sizes, *theirs_too)
+    return Table("The shift from which on 90 % of the datasets are declared", header, tuple(lines))
+
+
+def _start(points: Sequence[tuple[float, float]], sign: float) -> str:
+    first = onset({sign * shift: share >= 0.9 for shift, share in points if sign * shift > 0})
+    return "none" if first is None else f"{sign * first:+.2f}"
 
 
 def claims(results: Results) -> list[Claim]:

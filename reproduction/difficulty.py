@@ -21,6 +21,7 @@ from reproduction.judging import (
     contested,
     corrected,
     hypothesis_test,
+    margin,
     no_false_declaration,
     where,
 )
@@ -61,12 +62,12 @@ def run(settings: Settings, cache: Cache) -> Results:
     """Judge all datasets with both detectors."""
     certificate = certificate_of(settings, cache)
     interval = confidence_interval(certificate, settings.rate)
-    highest = {n: interval.decide([0.0] * n).shift_upper for n in settings.sizes}
+    level = settings.rate - certificate.delta_lower
     return Results(
         tallies=settings.tallies((interval, hypothesis_test(certificate, settings.alpha)), cache),
         certificate=Limits.of(settings, cache),
         expected_cost=float(settings.sweep.flights("training").costs(cache).mean()),
-        benign_margin={str(n): shift + certificate.lower for n, shift in highest.items()},
+        benign_margin={str(n): margin(n, level) for n in settings.sizes},
     )
 
 

@@ -10,7 +10,7 @@ from boundwatch.tasks.grasping.train import Recipe, Run, load_run
 from boundwatch.tasks.grasping.world import Physics
 from reproduction.artifacts import Array, Artifact, Cache, Policy, load_array, save_array
 
-SEED = 40
+SEED = 80
 """Of the first published policy; smaller ones were looked at while the claims' rules were written."""
 # Another seed than the published one: who tries the code does not look at what is to be published.
 QUICK_RECIPE = Recipe(

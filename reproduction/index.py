@@ -17,7 +17,7 @@ from typing import Any
 from boundwatch._support.files import read_bytes
 from boundwatch.reporting import page
 from boundwatch.reporting.page import Html
-from reproduction.certification import LABELS, RECORDED
+from reproduction.certification import AUTHORS, LABELS, RECORDED
 from reproduction.figure import Experiment, Holds, Judged, Table, counted_as, percent, style_of, told
 from reproduction.judging import SIGNIFICANT, Tallied, corrected
 from reproduction.navigation import in_words
@@ -38,6 +38,8 @@ pre { font: 0.8rem/1.4 ui-monospace, monospace; overflow-x: auto; background: va
   padding: 0.75rem; }
 .wide { overflow-x: auto; }
 </style>"""
+PRINTED = "figure-theorem-1"
+"""The file of a figure drawn once more, with Theorem 1 as printed."""
 OUTCOMES = ("hold", "hold for some policies", "hold in part", "do not hold", "not checkable here")
 
 
@@ -49,6 +51,8 @@ class Shown:
     settings: Any
     results: Any
     judged: Sequence[Judged]
+    printed: Any = None
+    """The results with Theorem 1 as printed, of the same flights and grasps; None where that is not shown."""
 
 
 def render(shown: Sequence[Shown], folder: Path) -> str:
@@ -115,9 +119,10 @@ def _outcome(votes: Sequence[Holds]) -> str:
 def votes_of(judged: Judged, kind: str) -> list[Holds]:
     """Return a claim's verdicts with a certificate; none if it was not judged so.
 
-    What no certificate changes was judged once, and counts with each; recorded flights are other policies.
+    What no certificate changes was judged once, and counts with each; recorded flights and the authors' data
+    are other policies.
     """
-    if kind in judged.votes or kind == RECORDED:
+    if kind in judged.votes or kind in (RECORDED, AUTHORS):
         return judged.votes.get(kind, [])
     return next(iter(judged.votes.values()))
 
@@ -125,6 +130,8 @@ def votes_of(judged: Judged, kind: str) -> list[Holds]:
 def _certificate(kind: str) -> str:
     if kind == RECORDED:
         return "the pointwise certificate, on recorded flights"
+    if kind == AUTHORS:
+        return LABELS[kind]
     return f"the {LABELS[kind]} certificate" if kind in LABELS else "any certificate"
 
 
@@ -203,6 +210,13 @@ def _figure(number: int, shown: Shown, folder: Path) -> Iterator[Html]:
         f'<figure><img alt="{see}" src="data:image/svg+xml;base64,{drawing}"><figcaption>{see} '
         f'<a href="#{experiment.NAME}-numbers">Numbers</a></figcaption></figure>'
     )
+    if shown.printed:
+        drawing = base64.b64encode(read_bytes(folder / experiment.NAME / f"{PRINTED}.svg")).decode()
+        see = "The same with the paper's certificate, Theorem 1 as printed"
+        yield Html(
+            f'<details><summary>{see}</summary><figure><img alt="{see}" '
+            f'src="data:image/svg+xml;base64,{drawing}"></figure></details>'
+        )
 
 
 def _numbers(number: int, shown: Shown) -> Iterator[Html]:

@@ -355,6 +355,17 @@ def confidence_interval(
     return ConfidenceInterval(certificate, false_positive_rate=rate, false_negative_rate=rate, tail=tail)
 
 
+def margin(n: int, level: float) -> float:
+    """Return Hoeffding's margin γ of n trials; below it no certified lower limit can be undercut.
+
+    Examples
+    --------
+    >>> [round(margin(n, 0.04), 3) for n in (10, 50)]
+    [0.401, 0.179]
+    """
+    return math.sqrt(math.log(1 / level) / (2 * n))
+
+
 def both_tails(certificate: Certificate, alpha: float) -> list[Detector]:
     """Return both detectors with the paper's tail and with the exact one."""
     tails: tuple[TailName, ...] = ("hoeffding", "exact")

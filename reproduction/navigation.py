@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from boundwatch.tasks.navigation.recordings import Recordings
-from boundwatch.tasks.navigation.train import Recipe, Run, load_run
+from boundwatch.tasks.navigation.train import PAPERS_LABELS, Recipe, Run, load_run
 from boundwatch.tasks.navigation.world import World, distribution
 from reproduction import recorded
 from reproduction.artifacts import Array, Artifact, Cache, Policy, load_array, save_array
@@ -19,10 +19,12 @@ from reproduction.artifacts import Array, Artifact, Cache, Policy, load_array, s
 SWEEP = tuple(f"difficulty:{v:g}" for v in recorded.DIFFICULTIES)
 """The paper's 21 settings of difficulty."""
 QUICK_SWEEP = tuple(f"difficulty:{v:g}" for v in (-9.0, -2.0, 0.0, 3.5, 4.1, 9.0))
-SEED = 20
+SEED = 70
 """Of the first published policy; smaller ones were looked at while the claims' rules were written."""
 # Another seed than the published one: who tries the code does not look at what is to be published.
-QUICK_RECIPE = Recipe(seed=1, environments=1000, prior_environments=1000, prior_steps=150, steps=40)
+QUICK_RECIPE = Recipe(
+    seed=1, environments=1000, prior_environments=1000, prior_steps=150, steps=40, **PAPERS_LABELS
+)
 DATASETS = 2000
 """The paper's number of test datasets per setting."""
 ENVIRONMENTS = 100_000
@@ -54,7 +56,7 @@ class NavigationPolicy(Policy):
     """A policy, trained and certified."""
 
     kind: ClassVar[str] = "navigation-policy"
-    recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED))
+    recipe: Recipe = field(default_factory=lambda: Recipe(seed=SEED, **PAPERS_LABELS))
     flights: str = ""
     """Of recorded flights in place of the model's: the SHA-256 of the shipped file."""
 

@@ -167,6 +167,8 @@ def _only_very_different(results: Results, n: int) -> Claim:
         "different from those in training."
     )
     low = results.rates[2]
+    if not _at(results, n, low):
+        return Claim.unchecked(said, "There are no numbers at lower rates.")
     pairs = [pair for verdict in ("adverse", "benign") for pair in _contested(results, n, verdict, low)]
     declared = [row for row in _at(results, n, low) if _majority(row, "adverse") or _majority(row, "benign")]
     if not pairs or not declared:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from boundwatch.certificates.certificate import Certificate
 
@@ -42,17 +46,80 @@ def digest(name: str) -> str:
 
 
 def certificate(robot: str) -> Certificate:
-    """Return what the authors certified before the trials; they published no lower limit.
+    """Return what the authors certified before the trials.
+
+    Corollary 1 puts the lower limit as far below the training cost as Theorem 1 puts the upper one above it:
+    for the drone that is the same in all policies that the authors published. Of the arm it says nothing.
 
     Examples
     --------
-    >>> certificate("drone").upper, certificate("arm").binary
-    (0.22216, True)
+    >>> drone, arm = certificate("drone"), certificate("arm")
+    >>> drone.upper, round(drone.lower, 4), arm.upper, arm.lower, arm.binary
+    (0.22216, 0.1568, 0.1, 0.0, True)
     """
-    promise = _read(HARDWARE)[robot]
+    promise, gap = _read(HARDWARE)[robot], thresholds()["500"]
+    lower = promise["bound"] - (gap["upper"] - gap["lower"]) if robot == "drone" else 0.0
     return Certificate.from_bounds(
-        lower=0.0, upper=promise["bound"], delta=promise["delta"], binary=robot == "arm"
+        lower=lower, upper=promise["bound"], delta=promise["delta"], binary=robot == "arm"
     )
+
+
+def thresholds() -> dict[str, dict[str, float]]:
+    """Return the authors' training cost and limits by d_thresh in millimeters.
+
+    Examples
+    --------
+    >>> thresholds()["500"]["upper"]
+    0.33491
+    """
+    found: dict[str, dict[str, float]] = _read(CURVES)["drone_bounds_mm"]
+    return found
+
+
+def implied_cost(d_thresh: str = "500") -> float:
+    """Return the expected cost in training that an authors' curve implies; they did not publish it.
+
+    Their test declares ADVERSE in half of the datasets of 50 where the expected cost is its threshold, which
+    the bound gives; the shift there, interpolated, is the threshold less the cost in training.
+
+    Examples
+    --------
+    >>> {name: round(thresholds()[name]["upper"] - implied_cost(name), 3) for name in thresholds()}
+    {'100': 0.01, '300': 0.01, '500': 0.011, '750': 0.033, '1000': 0.028}
+    """
+    rows = sorted((point.shift, point.share("hypothesis-test")) for point in _adverse(d_thresh))
+    below = max(row for row in rows if row[1] < 0.5)
+    above = min(row for row in rows if row[1] >= 0.5 and row > below)
+    half = below[0] + (above[0] - below[0]) * (0.5 - below[1]) / (above[1] - below[1])
+    return float(thresholds()[d_thresh]["upper"] + math.sqrt(math.log(1 / 0.05) / 100) - half)
+
+
+def _adverse(d_thresh: str) -> list[Published]:
+    return [point for point in published("figure_4_difficulty", d_thresh).values() if point.shift > 0]
+
+
+def simulated_placements() -> dict[int, NDArray[np.float64]]:
+    """Return the authors' simulated grasps at the six placements: costs of shape (20 datasets, 10).
+
+    Examples
+    --------
+    >>> {placement: float(costs.mean()) for placement, costs in simulated_placements().items()}
+    {1: 0.005, 2: 0.105, 3: 0.425, 4: 0.66, 5: 0.785, 6: 0.855}
+    """
+    found = _read(CURVES)["arm_simulated"]["placements_20_datasets_of_10"]
+    return {round(10 * float(side)): np.array(costs, dtype=float) for side, costs in found.items()}
+
+
+def simulated() -> list[Trials]:
+    """Return the authors' simulated grasps of ten mugs and ten bowls.
+
+    Examples
+    --------
+    >>> [(trials.setting, sum(trials.costs)) for trials in simulated()]
+    [('mugs, simulated', 0.0), ('bowls, simulated', 7.0)]
+    """
+    found = _read(CURVES)["arm_simulated"]
+    return [Trials("arm", f"{name}, simulated", tuple(map(float, found[name]))) for name in ("mugs", "bowls")]
 
 
 def hardware() -> list[Trials]:

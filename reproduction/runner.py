@@ -21,17 +21,21 @@ from reproduction import (
     hardware,
     index,
     irrelevant_shift,
+    labels,
     mug_placement,
     mugs_and_bowls,
+    posterior,
     power,
     rates,
     stronger_baselines,
+    theirs,
     theorem_3,
     wind,
 )
 from reproduction.artifacts import Artifact, Cache
-from reproduction.certification import RECORDED, CertificateName, Certified
+from reproduction.certification import AUTHORS, RECORDED, CertificateName, Certified
 from reproduction.figure import Experiment, Judged, from_json, to_json
+from reproduction.index import PRINTED
 from reproduction.navigation import Sweep
 from reproduction.processor import instructions
 
@@ -47,6 +51,8 @@ _MODULES: tuple[Experiment, ...] = (
     mug_placement,
     mugs_and_bowls,
     gradients,
+    posterior,
+    labels,
     stronger_baselines,
     power,
     certificates,
@@ -125,7 +131,7 @@ def variants(
     ['']
     """
     if not isinstance(settings, Certified) or isinstance(
-        settings, (power.Settings, stronger_baselines.Settings)
+        settings, (labels.Settings, posterior.Settings, power.Settings, stronger_baselines.Settings)
     ):
         return {"": [settings]}  # no policy, or no claim of the paper's
     seeds = range(policies) if not isinstance(settings, cost_function.Settings) else (0,)
@@ -231,20 +237,34 @@ def reproduce(  # noqa: PLR0913  (the options of the command)
     for name, experiment in EXPERIMENTS.items():
         if all(one in wanted for one in computed[name]) or not cache.missing(computed[name]):
             drawn = computed[name][0]
-            judged = judge(experiment, {k: [one.load(cache) for one in v] for k, v in every[name].items()})
-            shown.append(index.Shown(experiment, drawn.settings, drawn.load(cache), judged))
+            found = {k: [one.load(cache) for one in v] for k, v in every[name].items()}
+            judged = judge(experiment, found, theirs.results(name))
+            printed = next(iter(found.get("theorem-1", [])), None) if certificate == "pointwise" else None
+            shown.append(index.Shown(experiment, drawn.settings, drawn.load(cache), judged, printed))
             _write(shown[-1], out / name)
     page = out / "index.html"
     write_text(page, index.render(shown, out))
     return page
 
 
-def judge(experiment: Experiment, results: Mapping[str, Sequence[Any]]) -> list[Judged]:
-    """Judge an experiment's claims for every policy and certificate; the first ones' numbers are told."""
+def judge(
+    experiment: Experiment, results: Mapping[str, Sequence[Any]], authors: Sequence[Any] = ()
+) -> list[Judged]:
+    """Judge an experiment's claims for every policy and certificate; the first ones' numbers are told.
+
+    Beside them the paper's claims are judged by what its ``authors`` published, if they did.
+    """
     claims = {kind: [experiment.claims(one) for one in found] for kind, found in results.items()}
     (first, *_), *_ = claims.values()
+    theirs = {AUTHORS: [experiment.claims(one) for one in authors]} if authors else {}
     return [
-        Judged(claim, {kind: [found[place].holds for found in all_of] for kind, all_of in claims.items()})
+        Judged(
+            claim,
+            {
+                kind: [found[place].holds for found in all_of]
+                for kind, all_of in (claims if claim.beyond else claims | theirs).items()
+            },
+        )
         for place, claim in enumerate(first)
     ]
 
@@ -262,6 +282,8 @@ def _write(shown: index.Shown, folder: Path) -> None:
         "claims": [dataclasses.asdict(one.claim) | {"votes": one.votes} for one in shown.judged],
     }
     write_text(folder / "results.json", to_json(content))
-    figure = experiment.draw(results)
-    for ending in ("png", "svg"):
-        plots.save_figure(figure, folder / f"figure.{ending}")
+    drawn = {"figure": results} | ({PRINTED: shown.printed} if shown.printed else {})
+    for name, one in drawn.items():
+        figure = experiment.draw(one)
+        for ending in ("png", "svg"):
+            plots.save_figure(figure, folder / f"{name}.{ending}")

@@ -271,7 +271,7 @@ def caption(results: Results) -> Caption:
         paper="The paper compares with MSP and MaxLogit only, of a network that normalizes each batch by "
         "itself.",
         differs="Ours is the interval with the betting tail, the default. The baselines read the policy, or "
-        "a network of the authors' shape that was trained in the same environments and whose batch "
+        "a network of the authors' shape that learned the same labels and whose batch "
         "statistics are frozen. MSP, MaxLogit and energy (Liu et al., 2020) take the outputs before the "
         "softmax, the others what the last layer reads: Mahalanobis distance to the nearest class (Lee et "
         "al., 2018), distance to the nearest neighbors at length 1 (Sun et al., 2022), and two-sample tests "

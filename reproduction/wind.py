@@ -58,8 +58,8 @@ class Settings(Certified):
 
     policy: NavigationPolicy = field(default_factory=lambda: NavigationPolicy().with_threshold(0.3))
     """How it was trained; the paper's hardware costs have a threshold of 300 mm."""
-    speeds: tuple[float, ...] = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
-    """Speeds of the wind, m/s: 0 to 100 % of 5."""
+    speeds: tuple[float, ...] = (0.0, 1.25, 2.5, 3.75, 5.0)
+    """Speeds of the wind, m/s: 0 to 100 % of 5, in the steps of the recorded trials."""
     places: tuple[float, ...] = (1.0, 2.0, 4.0, 5.5)
     """Where else the fan might have stood, meters along the way: the table of sensitivity."""
     trials: int = 10

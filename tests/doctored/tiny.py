@@ -14,8 +14,10 @@ from boundwatch.tasks.navigation.train import Recipe
 from reproduction import (
     certificates,
     cost_function,
+    labels,
     mug_placement,
     mugs_and_bowls,
+    posterior,
     power,
     stronger_baselines,
     theorem_3,
@@ -49,6 +51,8 @@ def tiny_settings() -> dict[str, Any]:
         theorem_3.NAME: {"distributions": ("training", "difficulty:9"), "datasets": 200},
         power.NAME: {"held_out": 500},
         stronger_baselines.NAME: {"environments": 100, "calibration": 200, "steps": 3},
+        labels.NAME: {"environments": 100, "calibration": 200, "steps": 3},
+        posterior.NAME: {"steps": 2, "environments": 200},
         certificates.NAME: {"repetitions": 20},
         mug_placement.NAME: {
             "policy": GRASPING,

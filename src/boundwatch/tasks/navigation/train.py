@@ -44,6 +44,7 @@ from boundwatch.training.determinism import single_thread
 from boundwatch.training.policies import draw_first_weights
 
 _NAME, _LOGITS = "navigation", "logits.npy"
+_FAR = 100.0  # meters: a field without obstacles is clear at any distance, which no softmax can say
 
 
 class Draw(IntEnum):
@@ -71,8 +72,10 @@ class Recipe:
     prior_loss: Literal["cross-entropy", "expected-cost"] = "cross-entropy"
     """The paper's, against softmax labels of the clearances; or the expected cost under the network's
     softmax."""
-    label_temperature: float = 0.2
-    """Of the softmax labels, in units of d_thresh."""
+    label_temperature: float | None = None
+    """Of the softmax labels, meters; a fifth of d_thresh if left out. The paper's is 1."""
+    clip_labels: bool = True
+    """Whether labels see no clearance beyond d_thresh; the paper's do."""
     prior_steps: int = 1600
     """Steps of the prior's training; the last third runs at a tenth of the learning rate."""
     prior_batch: int = 128
@@ -81,6 +84,8 @@ class Recipe:
     """Learning rate."""
     directions: int = 0
     """Principal components in the posterior, besides one offset per primitive."""
+    posterior: Literal["adapter", "weights"] = "adapter"
+    """Over what: the adapter's directions, or all weights of the network, as in the paper."""
     prior_log_variance: float = -5.0
     """Logarithm of the prior's variance along each direction."""
     steps: int = 300
@@ -106,12 +111,19 @@ class Recipe:
             raise InvalidSetting(f"seed = {self.seed} is below 0; choose 0 or more")
         if not 0.0 < self.d_thresh < math.inf:
             raise InvalidSetting(f"d_thresh = {self.d_thresh} is not above 0; give it in meters")
+        if self.label_temperature is not None and not 0.0 < self.label_temperature < math.inf:
+            raise InvalidSetting(
+                f"label_temperature = {self.label_temperature} is not above 0; give it in meters"
+            )
         check_choices(self)
         check_level(self.delta, "delta")
         for name in (self.distribution, self.prior_distribution):
             distribution(name)  # refuses what it does not know
 
 
+PAPERS_LABELS: dict[str, Any] = {"label_temperature": 1.0, "clip_labels": False}
+PAPERS_LABELS |= {"sharpness": 40.0, "prior_log_variance": -5.0 + 2 * math.log(0.1)}
+"""What makes a recipe learn the paper's labels: scores ten times smaller, and all else in their units."""
 QUICK = Recipe(environments=4_000, prior_environments=4_000, prior_steps=600, steps=150)
 """Small enough to wait for: a third of the time, for bounds 0.01 looser."""
 
@@ -272,8 +284,7 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
     draw_first_weights(policy, torch.Generator().manual_seed(recipe.seed))
     images = torch.from_numpy(prior_set.images)
     if recipe.prior_loss == "cross-entropy":
-        loss, useful = _cross_entropy, np.clip(prior_set.clearances, -recipe.d_thresh, recipe.d_thresh)
-        targets = torch.from_numpy(useful / (recipe.label_temperature * recipe.d_thresh)).softmax(dim=1)
+        loss, targets = _cross_entropy, soft_labels(recipe, prior_set.clearances)
     else:
         loss, targets = _expected_cost, torch.from_numpy(prior_set.costs(recipe.d_thresh)).float()
     slow = recipe.prior_steps // 3
@@ -293,6 +304,14 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
     return policy.eval()
 
 
+def soft_labels(recipe: Recipe, clearances: NDArray[np.float32]) -> Tensor:
+    """Return what a network learns by cross-entropy: a softmax of the primitives' clearances."""
+    most = recipe.d_thresh if recipe.clip_labels else _FAR
+    clearances = np.clip(clearances, -most, most)
+    temperature = recipe.label_temperature or 0.2 * recipe.d_thresh
+    return torch.from_numpy(clearances / np.float32(temperature)).softmax(dim=1)
+
+
 def _cross_entropy(policy: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(policy(images), targets)
 
@@ -305,32 +324,39 @@ def _expected_cost(policy: nn.Module, images: Tensor, targets: Tensor) -> Tensor
 def _posterior(
     recipe: Recipe, policy: Policy, training_set: Environments, checkpoint: Path
 ) -> tuple[GaussianPosterior, History]:
-    """Run Algorithm 3 over the adapter. What lies before it is frozen, so it is computed once."""
-    with torch.no_grad(), single_thread():
-        parts = [policy.embed(part) for part in torch.split(torch.from_numpy(training_set.images), BATCH)]
-    scores, coordinates = (torch.cat(part) for part in zip(*parts, strict=True))
+    """Run Algorithm 3 over the adapter, or over all other weights."""
+    variance, images = math.exp(recipe.prior_log_variance), torch.from_numpy(training_set.images)
     costs = torch.from_numpy(training_set.costs(recipe.d_thresh)).float()
+    if recipe.posterior == "weights":
+        small = GaussianPosterior.over(policy, ["features", "head"], prior_variance=variance)
+        seen, batch = [images], recipe.prior_batch
+    else:  # what lies before the adapter is frozen, so it is computed once
+        small = GaussianPosterior.over(policy.adapter, prior_variance=variance)
+        with torch.no_grad(), single_thread():
+            parts = [policy.embed(part) for part in torch.split(images, BATCH)]
+        seen, batch = list(map(torch.cat, zip(*parts, strict=True))), max(recipe.environments // 4, 1)
 
-    def surrogate(adapter: Any, scores: Tensor, coordinates: Tensor, costs: Tensor) -> tuple[Tensor, Tensor]:
-        logits = adapter(scores, coordinates)
+    def surrogate(trained: Any, *batch: Tensor) -> tuple[Tensor, Tensor]:
+        *seen, costs = batch
+        logits = trained(*seen)
         expected = ((recipe.sharpness * logits).softmax(dim=1) * costs).sum(dim=1)
         return expected, costs.gather(1, logits.argmax(dim=1, keepdim=True))[:, 0]
 
-    variance = math.exp(recipe.prior_log_variance)
-    small = GaussianPosterior.over(policy.adapter, prior_variance=variance)
     history = train_backprop(
         small,
         surrogate,
-        (scores, coordinates, costs),
+        (*seen, costs),
         steps=recipe.steps,
         bound=recipe.bound,
         delta=recipe.delta,
         samples=recipe.samples,
-        batch_size=max(recipe.environments // 4, 1),
+        batch_size=batch,
         learning_rate=recipe.rate,
         seed=recipe.seed,
         checkpoint=checkpoint,
     )
+    if recipe.posterior == "weights":
+        return small, history
     whole = GaussianPosterior.over(policy, ["adapter"], prior_variance=variance)
     whole.move(small.mean, small.log_variance)
     return whole, history
