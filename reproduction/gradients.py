@@ -97,7 +97,7 @@ class ArmDescent(Artifact):
     def make(self, folder: Path, cache: Cache) -> None:
         """Descend."""
         run = self.policy.load(cache)
-        recipe, network = run.recipe, cast(GraspNetwork, run.policy.network)
+        recipe, network = run.recipe, cast("GraspNetwork", run.policy.network)
         task = Grasping(recipe.objects, 1, run.physics, depth_noise=recipe.depth_noise)
         scenes = task.draw(recipe.environments, recipe.generator(Draw.TRAINING))
         costs = LatentCosts(task, network, scenes, task.photographs(scenes))
@@ -170,13 +170,18 @@ QUICK = Settings(
 
 def run(settings: Settings, cache: Cache) -> Results:
     """Minimize C + √R in every way from the same start, with the same samples."""
+    arm = {kind: settings.descent(kind).bounds(cache) for kind in KINDS}
+    return Results(settings.steps, on_toy(settings), arm)
+
+
+def on_toy(settings: Settings) -> list[Series]:
+    """Train on the toy, in every way and at every rate."""
     repetitions = range(settings.repetitions)
-    series = [
+    return [
         Series(kind, rate, [_train(settings, kind, rate, repetition) for repetition in repetitions])
         for kind in KINDS
         for rate in settings.rates
     ]
-    return Results(settings.steps, series, {kind: settings.descent(kind).bounds(cache) for kind in KINDS})
 
 
 def _train(settings: Settings, kind: str, rate: float, repetition: int) -> list[float]:

@@ -12,6 +12,7 @@ from reproduction.baseline_network import (
     BaselineNetwork,
     Outputs,
     Seen,
+    in_setting,
     training_environments,
 )
 
@@ -24,7 +25,7 @@ def cache(tmp_path_factory, with_policies) -> Cache:
     return Cache(with_policies(tmp_path_factory.mktemp("networks")) / "cache")
 
 
-def test_it_learns_from_the_environments_of_the_policy_alone(cache):
+def test_what_it_says_of_the_training_environments_is_kept(cache):
     run = tiny.POLICY.load(cache)
     environments = training_environments(run)
     assert Outputs.of(run.policy, environments.images).logits == pytest.approx(run.logits, abs=1e-5)
@@ -49,6 +50,12 @@ def test_its_statistics_are_frozen(cache):
     images = training_environments(tiny.POLICY.load(cache)).images[:40]
     alone = np.concatenate([Outputs.of(network, images[i : i + 1]).logits for i in range(3)])
     assert alone == pytest.approx(Outputs.of(network, images).logits[:3], abs=1e-5)
-    # The control: in training mode, as the authors left it, the others of the batch matter.
+    # With a setting's statistics, too; but these are those of the setting, as in training mode.
+    adapted = in_setting(network, images)
+    assert Outputs.of(adapted, images[:1]).logits == pytest.approx(
+        Outputs.of(adapted, images).logits[:1], abs=1e-5
+    )
     batch = Outputs.of(network.train(), images).logits[:3]
+    assert Outputs.of(adapted, images).logits[:3] == pytest.approx(batch, abs=1e-4)
+    # The control: in training mode, as the authors left it, the others of the batch matter.
     assert np.abs(Outputs.of(network, images[:3]).logits - batch).max() > 0.01

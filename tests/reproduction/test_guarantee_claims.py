@@ -37,23 +37,26 @@ def test_of_cost_functions_numbers_decide(results, answers):
     assert [claim.beyond for claim in claims] == [False, True]
 
 
-def limits(**wrong: tuple[int, ...]) -> theorem_3.Results:
-    """Return results in which so many limits are too high, by setting and number of trials."""
+def limits(side: str, **wrong: tuple[int, ...]) -> theorem_3.Results:
+    """Return results in which so many limits are ``too_high`` or ``too_low``, by setting and trials."""
     series = [
         filled(
             theorem_3.Series,
             setting=setting,
-            rows=[filled(theorem_3.LowerLimits, n=n, too_high=count) for n, count in enumerate(counts, 1)],
+            rows=[filled(theorem_3.Limited, n=n, **{side: count}) for n, count in enumerate(counts, 1)],
         )
         for setting, counts in wrong.items()
     ]
     return filled(theorem_3.Results, datasets=10_000, rate=0.1, series=series)
 
 
+@pytest.mark.parametrize(("place", "side"), list(enumerate(theorem_3.WRONG)))
 @pytest.mark.parametrize(("wrong", "holds"), [(0, "yes"), (999, "yes"), (1000, "no"), (1500, "no")])
-def test_the_worst_number_of_trials_decides_on_theorem_3(wrong, holds):
-    (claim,) = theorem_3.claims(limits(training=(0, 5), hard=(0, wrong)))
-    judged(claim, holds)
+def test_the_worst_number_of_trials_decides_on_theorem_3(wrong, holds, place, side):
+    claims = theorem_3.claims(limits(side, training=(0, 5), hard=(0, wrong)))
+    assert [claim.beyond for claim in claims] == [False, True]
+    judged(claims[place], holds)
+    judged(claims[1 - place], "yes")
 
 
 @pytest.mark.parametrize(("failures", "holds"), [(0, "yes"), (200, "yes"), (215, "yes"), (260, "no")])
@@ -130,19 +133,30 @@ def test_fewer_trials_means_in_every_setting(results, holds):
     judged(power._fewer_trials(results), holds)
 
 
-@pytest.mark.parametrize(("mixed", "holds"), [(0.25, "yes"), (0.21, "partly"), (0.203, "no"), (0.1, "no")])
-def test_mixed_gradients_must_gain_visibly_less_to_converge_poorly(mixed, holds):
+@pytest.mark.parametrize(
+    ("mixed", "arm", "holds"),
+    [
+        (0.25, 0.35, "yes"),
+        (0.25, 0.2, "partly"),
+        (0.2, 0.35, "partly"),
+        (0.21, 0.2, "partly"),
+        (0.203, 0.2, "no"),
+        (0.1, 0.2, "no"),
+    ],
+)
+def test_mixed_gradients_must_gain_visibly_less_to_converge_poorly(mixed, arm, holds):
     ends = {"same samples": (0.3, 0.2), "mixed": (0.3, mixed)}
+    descents = {kind: [0.5, *[0.3] * 5] for kind in gradients.KINDS} | {"mixed": [0.5, *[0.1 + arm] * 5]}
     series = [
         gradients.Series(kind, rate, [[0.6, *[end] * 10]])
         for kind, found in ends.items()
         for rate, end in zip((0.02, 0.05), found, strict=True)
     ]
-    judged(gradients.claims(gradients.Results(10, series))[0], holds)
+    judged(gradients.claims(gradients.Results(10, series, descents))[0], holds)
 
 
 def test_both_kinds_of_gradients_descend():
     settings = dataclasses.replace(gradients.QUICK, repetitions=1)
-    for series in gradients.run(settings, None).series:
+    for series in gradients.on_toy(settings):
         (bounds,) = series.bounds
         assert bounds[-1] < bounds[0] - 0.05, series.kind

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 from reproduction.artifacts import Cache, key
+from reproduction.index import PRINTED
 from reproduction.runner import EXPERIMENTS, Computed, reproduce
 from reproduction.source import source_digest, sources
 
@@ -46,7 +47,9 @@ def test_the_page_shows_everything_and_needs_nothing(folder):
 
     Reader().feed(text)
     images = [value for tag, value in seen if tag == "img"]
-    assert len(images) == len(EXPERIMENTS)
+    certified = [name for name in EXPERIMENTS if (folder / name / f"{PRINTED}.svg").exists()]
+    assert len(images) == len(EXPERIMENTS) + len(certified)
+    assert len(certified) == 9
     assert all(value.startswith(("data:image/svg+xml;base64,", "#")) for _, value in seen)
     assert all(f'id="{name}"' in text for name in EXPERIMENTS)
     assert "False declarations against the guaranteed rates" in text
@@ -77,7 +80,7 @@ def test_nothing_is_computed_twice(two, monkeypatch):
     todo = []
     page = reproduce(["mug-placement"], output, settings, started=todo.append)
     assert todo == [0]
-    assert page.read_text().count("<img") == 2  # what earlier runs computed stays on the page
+    assert page.read_text().count("<img") == 4  # what earlier runs computed stays on the page, both ways
     assert {path.name: path.stat().st_mtime_ns for path in (output / "cache").iterdir()} == before
     # The control: with other settings, it would have been.
     changed = settings | {"difficulty": replace(settings["difficulty"], alpha=0.1)}

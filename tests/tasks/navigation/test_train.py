@@ -18,8 +18,15 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.errors import BoundwatchError, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.tasks.navigation import TRAINING, Recordings, Scene, World
 from boundwatch.tasks.navigation.policy import BATCH, Policy, logits_of
-from boundwatch.tasks.navigation.train import Draw, Recipe, load_run, train
-from boundwatch.training import tensorfile
+from boundwatch.tasks.navigation.train import (
+    PAPERS_LABELS,
+    Draw,
+    Recipe,
+    load_run,
+    soft_labels,
+    train,
+)
+from boundwatch.training import GaussianPosterior, tensorfile
 from doctored.killed import train_until
 from doctored.tiny import RECIPE
 from processes import PROCESSES
@@ -102,6 +109,26 @@ def test_a_prior_from_the_training_environments_is_refused(tmp_path, monkeypatch
     monkeypatch.setattr("boundwatch.tasks.navigation.train.Draw", same)
     with pytest.raises(InvalidSetting, match="300 of the 300"):
         train(RECIPE, tmp_path / "run")
+
+
+def test_labels_are_the_papers_where_it_is_asked_for():
+    clearances = np.array([[0.1, 0.7, -0.9, np.inf]], np.float32)
+    usual = np.exp(np.array([1.0, 5.0, -5.0, 5.0]))
+    assert soft_labels(Recipe(), clearances)[0].numpy() == pytest.approx(usual / usual.sum(), rel=1e-5)
+    paper = np.exp(clearances[0, :3])
+    papers = soft_labels(Recipe(**PAPERS_LABELS), clearances[:, :3])[0].numpy()
+    assert papers == pytest.approx(paper / paper.sum(), rel=1e-5)
+    assert soft_labels(Recipe(**PAPERS_LABELS), clearances)[0].tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_all_weights_can_be_in_the_posterior(tmp_path):
+    over = {"posterior": "weights", "prior_log_variance": -14.0, "bound": "pinsker", "rate": 5e-4}
+    run = train(replace(RECIPE, **over), tmp_path / "run")
+    posterior = GaussianPosterior.load(tmp_path / "run" / "posterior.safetensors", Policy(7))
+    assert posterior.dim == sum(p.numel() for p in Policy(7).parameters()) - 7  # all but the adapter
+    assert 0.0 < run.summary["trained"]["renyi"] == pytest.approx(posterior.renyi_divergence())
+    assert run.certificate.upper == pytest.approx(run.summary["trained"]["upper_pinsker"], abs=1e-5)
+    assert not torch.any(run.policy.adapter.weight)
 
 
 def test_expected_cost_is_a_prior_loss_too(tmp_path):
@@ -223,7 +250,14 @@ def test_altered_flights_are_refused(copied):
 
 
 IMPOSSIBLE = [("environments", 99), ("d_thresh", 0.0), ("d_thresh", math.inf), ("prior_loss", "hinge")]
-IMPOSSIBLE += [("distribution", "nope"), ("bound", "tight"), ("delta", 1), ("seed", -1)]
+IMPOSSIBLE += [
+    ("label_temperature", 0.0),
+    ("posterior", "head"),
+    ("distribution", "nope"),
+    ("bound", "tight"),
+    ("delta", 1),
+    ("seed", -1),
+]
 
 
 @pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)

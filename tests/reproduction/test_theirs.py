@@ -1,0 +1,94 @@
+"""What the authors published, judged by our rules: where it fails them, the rule is strict, not our drone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reproduction.certification import AUTHORS
+from reproduction.runner import EXPERIMENTS, judge
+
+from doctored.made_up import judged
+from reproduction import labels, recorded, theirs
+
+NOT_YES = {
+    "difficulty": {},
+    "rates": {2: "not checkable here", 4: "partly"},  # no curve below 5 %; BENIGN at -0.068 in 8 of 2000
+    "baselines": {},
+    "cost-function": {},
+    "mug-placement": {0: "partly", 2: "no", 4: "not checkable here"},
+}
+
+
+@pytest.mark.parametrize("name", NOT_YES)
+def test_what_holds_of_their_own_data(name):
+    (results,) = theirs.results(name)
+    claims = [claim for claim in EXPERIMENTS[name].claims(results) if not claim.beyond]
+    assert {i: claim.holds for i, claim in enumerate(claims) if claim.holds != "yes"} == NOT_YES[name]
+
+
+def test_their_simulated_arm_is_judged_as_the_paper_says():
+    (results,) = theirs.results("mug-placement")
+    *_, similar, declared, _ = EXPERIMENTS["mug-placement"].claims(results)
+    judged(similar, "no")
+    assert "differ by at most 25 %" in similar.ours
+    judged(declared, "yes")
+    assert "40 cm 90 % and 75 %; 50 cm 100 % and 100 %" in declared.ours
+
+
+def test_their_votes_stand_in_a_column_of_their_own_beside_the_papers_claims_alone():
+    experiment = EXPERIMENTS["cost-function"]
+    (results,) = theirs.results("cost-function")
+    paper, ours = judge(experiment, {"pointwise": [results] * 2}, [results])
+    assert paper.votes == {"pointwise": ["yes", "yes"], AUTHORS: ["yes"]}
+    assert list(ours.votes) == ["pointwise"]
+
+
+def test_the_implied_cost_is_where_their_curve_would_cross_half():
+    """A curve from the formula, with normal means of known spread, gives its cost back."""
+    truth, bound = recorded.implied_cost(), recorded.thresholds()["500"]["upper"]
+    threshold = bound + np.sqrt(np.log(1 / 0.05) / 100)
+    shifts = {
+        point.shift: point.share("hypothesis-test")
+        for point in recorded.published("figure_4_difficulty").values()
+    }
+    assert all((truth + shift > threshold) == (share > 0.5) for shift, share in shifts.items() if shift > 0)
+
+
+def made(**apart: float) -> labels.Results:
+    """Return results in which every share is so far from the authors' curve; in training as given."""
+    rows = []
+    for network in labels.NETWORKS:
+        for name in labels.BASELINES:
+            curve = recorded.published("figure_6_baselines")
+            for setting, point in curve.items():
+                share = abs(point.share(labels.PUBLISHED[name]) - apart.get(network, 0.0))
+                rows.append(labels.Alarms(network, name, setting, point.shift, 400, round(400 * share)))
+            usual = round(400 * apart.get(f"{network}_training", 0.05))
+            rows.append(labels.Alarms(network, name, "training", 0.0, 400, usual))
+    return labels.Results(0.05, 50, rows)
+
+
+@pytest.mark.parametrize(
+    ("results", "answers"),
+    [
+        (made(policy=0.1, clipped=0.5, **{"authors-by-setting_training": 0.12}), ["yes", "yes"]),
+        (made(policy=0.5, clipped=0.1), ["no", "no"]),
+        (
+            made(clipped=0.1, **{"authors-by-setting_training": 0.12, "authors_training": 0.12}),
+            ["yes", "partly"],
+        ),
+    ],
+)
+def test_what_decides_when_baselines_alarm(results, answers):
+    for claim, holds in zip(labels.claims(results), answers, strict=True):
+        judged(claim, holds)
+        assert claim.beyond
+
+
+def test_the_authors_max_logit_is_the_smallest_log_odds():
+    """Errata: low where one output stands out, high where all are alike; the largest logit is the reverse."""
+    sure, unsure = np.array([[8.0, 0.0, 0.0]]), np.array([[0.1, 0.0, 0.0]])
+    odds = np.exp(unsure - np.log(np.exp(unsure).sum()))
+    odds = np.log(odds / (1 - odds))
+    assert labels.SmallestLogOdds.scores(unsure) == pytest.approx(-odds.min(axis=1))
+    assert labels.SmallestLogOdds.scores(sure) > labels.SmallestLogOdds.scores(unsure)
