@@ -18,7 +18,7 @@ from typing import Any
 from PIL import Image
 from reproduction.certification import LABELS
 from reproduction.figure import Claim, Judged, style_of, told
-from reproduction.index import counts, votes_of
+from reproduction.index import PRINTED, counts, votes_of
 from reproduction.runner import EXPERIMENTS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -42,7 +42,13 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
     for name, result in found.items():
         yield f"## {'The trials' if alone else EXPERIMENTS[name].TITLE} {{ #{name} }}\n"
         yield f"![{EXPERIMENTS[name].TITLE}](assets/reproduction/{name}.png)\n"
-        yield f"{result['caption']['see']} [Numbers and tables](#{name}-numbers).\n"
+        printed = f"{name}-theorem-1.png"
+        beside = (
+            f" [With Theorem 1 as printed](assets/reproduction/{printed})."
+            if (FIGURES / printed).exists()
+            else ""
+        )
+        yield f"{result['caption']['see']} [Numbers and tables](#{name}-numbers).{beside}\n"
     yield "## The paper's claims { #claims }\n"
     yield "Click on a column's head to sort.\n"
     yield from claims_table("the paper's claim", paper)
@@ -100,11 +106,11 @@ def main(folder: Path, run: str, target: Path = PAGE) -> None:
             sys.exit(f"{folder / name} was not made with the full settings; run `python -m reproduction all`")
     FIGURES.mkdir(parents=True, exist_ok=True)
     for name in names:
-        # Few colors are drawn: a palette makes the files a third of the size, and looks the same.
-        picture = (
-            Image.open(folder / name / "figure.png").convert("RGB").quantize(128, dither=Image.Dither.NONE)
-        )
-        picture.save(FIGURES / f"{name}.png", optimize=True)
+        for drawn, file in (("figure.png", f"{name}.png"), (f"{PRINTED}.png", f"{name}-theorem-1.png")):
+            if (folder / name / drawn).exists():
+                # Few colors are drawn: a palette makes the files a third of the size, and looks the same.
+                picture = Image.open(folder / name / drawn).convert("RGB")
+                picture.quantize(128, dither=Image.Dither.NONE).save(FIGURES / file, optimize=True)
         (FIGURES / f"{name}.json").write_text(tables(found[name]), encoding="utf-8")
     target.write_text("\n".join(page(found, run)), encoding="utf-8")
 
