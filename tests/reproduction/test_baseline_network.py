@@ -56,6 +56,7 @@ def test_its_statistics_are_frozen(cache):
         Outputs.of(adapted, images).logits[:1], abs=1e-5
     )
     batch = Outputs.of(network.train(), images).logits[:3]
-    assert Outputs.of(adapted, images).logits[:3] == pytest.approx(batch, abs=1e-4)
+    # But for the variances, which are kept with n - 1 in place of n.
+    assert Outputs.of(adapted, images).logits[:3] == pytest.approx(batch, abs=3e-3)
     # The control: in training mode, as the authors left it, the others of the batch matter.
     assert np.abs(Outputs.of(network, images[:3]).logits - batch).max() > 0.01
