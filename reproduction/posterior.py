@@ -31,7 +31,7 @@ class Settings(Certified):
     """The published policy; the others are trained on the same environments from the same prior mean."""
     log_variances: tuple[float, ...] = (-6.0, -10.0, -14.0)
     """Of the prior over all weights; the authors' code has -6."""
-    steps: int = 1000
+    steps: int = 600
     """Of Algorithm 3 over all weights, each with a batch of the prior's size and one policy."""
     rate: float = 5e-4
     """Learning rate there, in standard deviations of the prior."""

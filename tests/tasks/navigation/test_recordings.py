@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.io import savemat
 
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.drone import DroneSettings
@@ -49,29 +48,6 @@ def test_heights_and_further_columns_are_ignored(recordings, tmp_path):
     assert Recordings.load(tmp_path / "extra.csv").paths[1].tolist() == [[[0, 0], [0.1, 1], [0.2, 2]]]
 
 
-def cells(*items: object) -> np.ndarray:
-    """Return what scipy saves as a cell array."""
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
-
-
-def test_the_authors_kind_of_file_is_read(recordings, tmp_path):
-    def flight(path: np.ndarray, more: int = 0) -> np.ndarray:
-        rows = np.concatenate([path * 1000, np.full((len(path), 4), 7.0)], axis=1)
-        return np.concatenate([rows, rows[-1:].repeat(more, axis=0)])
-
-    prims = cells(*(cells(*(flight(f, k) for k, f in enumerate(paths))) for paths in recordings.paths))
-    savemat(tmp_path / "prims.mat", {"prims": prims})
-    again = Recordings.load(tmp_path / "prims.mat")
-    assert again.counts == recordings.counts  # the longer ones were cut
-    assert again.sha256() == recordings.sha256()
-    # A primitive with one rollout keeps it.
-    alone = cells(cells(flight(recordings.paths[0][0])), cells(*map(flight, recordings.paths[1])))
-    savemat(tmp_path / "alone.mat", {"prims": alone})
-    assert Recordings.load(tmp_path / "alone.mat").counts == (1, 4)
-
-
 def test_a_changed_position_changes_the_fingerprint(recordings):
     moved = recordings.paths[0].copy()
     moved[0, 10, 0] += 0.001
@@ -99,8 +75,7 @@ BAD_NPZ = [
     ({"positions": np.full((2, 2, 3, 2), np.nan)}, "primitive 0 has shape"),
     ({"positions": np.array([{}], dtype=object)}, "'positions'"),  # pickled: never loaded
 ]
-BAD_MAT = [({"paths": 1.0}, "prims"), ({"prims": "left"}, "prims"), ({"prims": 1.0}, "prims")]
-WRONG = [("flights.mat", b"MATLAB 7.3 MAT-file, not really" * 10), ("flights.npz", b"not a zip")]
+WRONG = [("flights.mat", b"MATLAB"), ("flights.npz", b"not a zip")]
 WRONG += [("flights.csv", b"\xff\xfe\x00"), ("flights.txt", b""), ("missing.csv", None)]
 
 
@@ -109,7 +84,6 @@ WRONG += [("flights.csv", b"\xff\xfe\x00"), ("flights.txt", b""), ("missing.csv"
     [
         *(("flights.csv", content.encode(), named) for content, named in BAD_CSV.items()),
         *(("flights.npz", *case) for case in BAD_NPZ),
-        *(("flights.mat", *case) for case in BAD_MAT),
         *((name, content, name) for name, content in WRONG),
     ],
 )
@@ -118,7 +92,7 @@ def test_files_that_hold_no_flights_are_refused_in_one_line(tmp_path, name, cont
     if isinstance(content, bytes):
         path.write_bytes(content)
     elif content is not None:
-        (savemat if path.suffix == ".mat" else lambda file, arrays: np.savez(file, **arrays))(path, content)
+        np.savez(path, **content)
     with pytest.raises(InvalidSetting, match=named) as raised:
         Recordings.load(path)
     assert str(path) in str(raised.value)

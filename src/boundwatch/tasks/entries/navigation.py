@@ -34,7 +34,7 @@ def train(
     -------
     quick: A small setting: 4,000 environments each.
     d_thresh MM: Clearance from which a flight costs nothing, in mm.
-    trajectories FILE: Recorded flights, CSV, NPZ or MAT, in place of the model of the drone.
+    trajectories FILE: Recorded flights, CSV or NPZ, in place of the model of the drone.
     distance: Clearance from the state, or as the depth sensor sees it in flight.
     bound: What is minimized and certified; pinsker is Theorem 1 as printed.
     delta P: Probability with which the certificate may fail.

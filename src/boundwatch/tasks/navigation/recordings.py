@@ -9,9 +9,6 @@ CSV
 NPZ
     One array ``positions`` of shape (primitives, rollouts, steps, 2 or 3). A rollout that is missing is all
     NaN.
-MAT
-    A cell array ``prims``, as in the ``trajectory_primitives.mat`` of the paper's authors: ``prims{j}{k}`` is
-    rollout k of primitive j, one row per step, x and y in millimeters first.
 """
 
 from __future__ import annotations
@@ -22,7 +19,6 @@ import io
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,13 +58,13 @@ class Recordings:
 
     @classmethod
     def load(cls, path: str | Path) -> Recordings:
-        """Read a CSV, NPZ or MAT file of recorded flights (formats: this module's description)."""
+        """Read a CSV or NPZ file of recorded flights (formats: this module's description)."""
         path = Path(path)
         try:
             return cls(_READERS[path.suffix.lower()](path))
         except (OSError, UnicodeDecodeError, KeyError) as error:
             problem = f"trajectories = {path} cannot be read ({error})"
-            raise InvalidSetting(f"{problem}; pass a file ending in .csv, .npz or .mat") from error
+            raise InvalidSetting(f"{problem}; pass a file ending in .csv or .npz") from error
         except InvalidSetting as error:
             raise InvalidSetting(f"trajectories = {path}: {error}") from error
 
@@ -152,33 +148,4 @@ def _from_csv(path: Path) -> tuple[NDArray[np.float64], ...]:
     return tuple(np.array([flights[key] for key in sorted(flights) if key[0] == name]) for name in names)
 
 
-def _from_mat(path: Path) -> tuple[NDArray[np.float64], ...]:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        content = loadmat(path, simplify_cells=True)
-    except (MatReadError, NotImplementedError, ValueError) as error:
-        problem = f"it is no MAT file of version 7 or older ({error})"
-        raise InvalidSetting(f"{problem}; save it with -v7") from error
-    if "prims" not in content:
-        raise InvalidSetting("it has no cell array 'prims'; prims{j}{k} must be rollout k of primitive j")
-    try:
-        primitives = [_cells(primitive) for primitive in _cells(content["prims"])]
-        flights = [[np.asarray(flight, dtype=np.float64) for flight in each] for each in primitives]
-        steps = min(len(flight) for rollouts in flights for flight in rollouts)
-        # The recordings stop a step or two apart; nobody is near an obstacle at their end.
-        return tuple(np.stack([f[:steps, :2] / 1000.0 for f in rollouts]) for rollouts in flights)
-    except (TypeError, ValueError, IndexError) as error:
-        raise InvalidSetting(
-            f"'prims' does not hold flights ({error}); prims{{j}}{{k}} must be numbers, one row per step"
-        ) from error
-
-
-def _cells(content: Any) -> list[Any]:
-    """Return the cells of a cell array; one that holds a single flight has lost its braces."""
-    is_flight = isinstance(content, np.ndarray) and content.ndim == 2 and content.dtype != object
-    return [content] if is_flight else list(content)
-
-
-_READERS = {".npz": _from_npz, ".csv": _from_csv, ".mat": _from_mat}
+_READERS = {".npz": _from_npz, ".csv": _from_csv}

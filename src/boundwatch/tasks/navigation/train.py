@@ -69,9 +69,6 @@ class Recipe:
     """Where the prior is trained."""
     prior_environments: int = 10_000
     """Environments for the prior; disjoint from the training environments."""
-    prior_loss: Literal["cross-entropy", "expected-cost"] = "cross-entropy"
-    """The paper's, against softmax labels of the clearances; or the expected cost under the network's
-    softmax."""
     label_temperature: float | None = None
     """Of the softmax labels, meters; a fifth of d_thresh if left out. The paper's is 1."""
     clip_labels: bool = True
@@ -283,15 +280,12 @@ def _prior_policy(recipe: Recipe, world: World, prior_set: Environments, checkpo
     policy.adapter.requires_grad_(False)
     draw_first_weights(policy, torch.Generator().manual_seed(recipe.seed))
     images = torch.from_numpy(prior_set.images)
-    if recipe.prior_loss == "cross-entropy":
-        loss, targets = _cross_entropy, soft_labels(recipe, prior_set.clearances)
-    else:
-        loss, targets = _expected_cost, torch.from_numpy(prior_set.costs(recipe.d_thresh)).float()
+    targets = soft_labels(recipe, prior_set.clearances)
     slow = recipe.prior_steps // 3
     for name, steps, rate in (("fast", recipe.prior_steps - slow, 1.0), ("slow", slow, 0.1)):
         train_prior(
             policy,
-            loss,
+            _cross_entropy,
             (images, targets),
             disjoint_from=(),  # images may be equal by chance; `_check_disjoint` has compared what they show
             steps=max(steps, 1),
@@ -314,11 +308,6 @@ def soft_labels(recipe: Recipe, clearances: NDArray[np.float32]) -> Tensor:
 
 def _cross_entropy(policy: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(policy(images), targets)
-
-
-def _expected_cost(policy: nn.Module, images: Tensor, targets: Tensor) -> Tensor:
-    expected: Tensor = (policy(images).softmax(dim=1) * targets).sum(dim=1)
-    return expected
 
 
 def _posterior(
