@@ -16,7 +16,6 @@ from rich.console import Console
 from torch import Tensor
 
 from boundwatch._support.describing import one_line
-from boundwatch._support.figures import new_figure, save_figure
 from boundwatch._support.files import make_folder, write_text
 from boundwatch._support.parallel import progress_bar
 from boundwatch._support.validation import check_choice, check_level
@@ -86,25 +85,6 @@ class History:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the numbers as JSON."""
         write_text(path, json.dumps(asdict(self), indent=1) + "\n")
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw bound, cost and divergence over the steps (extra ``plot``); write them as JSON beside it."""
-        if len(self) == 0:
-            raise InvalidSetting("the history has no steps to plot; train first")
-        figure = new_figure(7, 5)
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-        steps = range(1, len(self) + 1)
-        above.plot(steps, self.upper, color="black", label=f"upper bound ({self.bound})")
-        above.plot(steps, self.cost, color="#0072B2", linestyle="--", label="training cost")
-        above.set(ylabel="cost", ylim=(0, None))
-        above.legend(frameon=False)
-        below.plot(steps, self.divergence, color="#D55E00")
-        below.set(xlabel="step", ylabel="ln P(w)/P₀(w)" if self.bound == "pointwise" else "D₂(P‖P₀)")
-        for axes in (above, below):
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.grid(alpha=0.3)
-        save_figure(figure, path)
-        self.save(os.path.splitext(path)[0] + ".json")  # noqa: PTH122 - keeps the type of the path
 
 
 class Optimizer:

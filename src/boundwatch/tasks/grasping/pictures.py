@@ -45,18 +45,17 @@ Pixels = NDArray[np.uint8]
 def film(
     scene: Scene, image: Image, grasp: Grasp, physics: Physics, path: str | Path, title: str = ""
 ) -> Outcome:
-    """Simulate a grasp again and draw it: ``path`` with suffix ``.gif`` is a film, ``.png`` its last frame.
+    """Simulate a grasp again and draw it as a GIF.
 
     ``image`` is what the overhead camera saw, ``title`` the line under the picture, before the outcome.
     """
     views: list[Pixels] = []
     every = max(1, round(SPEED / (FRAMES_A_SECOND * physics.timestep)))
-    moving = Path(path).suffix == ".gif"
     steps = 0
 
     def watch(model: mujoco.MjModel, data: mujoco.MjData) -> None:
         nonlocal steps
-        if moving and steps % every == 0:
+        if steps % every == 0:
             views.append(view(model, data, grasp))
         steps += 1
         last[:] = [(model, data)]
@@ -70,10 +69,7 @@ def film(
     frames = [_frame(picture, eye, text) for picture in views]
     pause = 1500  # milliseconds on the last frame
     duration = [round(1000 / FRAMES_A_SECOND)] * (len(frames) - 1) + [pause]
-    if moving:
-        frames[0].save(path, save_all=True, append_images=frames[1:], duration=duration, loop=0)
-    else:
-        frames[0].save(path)
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=duration, loop=0)
     return outcome
 
 
