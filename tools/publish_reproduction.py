@@ -63,10 +63,9 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
 
 
 def read_claim(content: dict[str, Any]) -> Judged:
-    """Return a claim with its votes, as it was written."""
-    return Judged(
-        Claim(**{name: value for name, value in content.items() if name != "votes"}), content["votes"]
-    )
+    """Return a claim as it was written, its votes in the order of the columns."""
+    votes = {kind: content["votes"][kind] for kind in ("", *LABELS) if kind in content["votes"]}
+    return Judged(Claim(**{name: value for name, value in content.items() if name != "votes"}), votes)
 
 
 def claims_table(title: str, claims: list[tuple[str, Judged]]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 from reproduction.artifacts import Cache, key
+from reproduction.certification import AUTHORS
 from reproduction.index import PRINTED
 from reproduction.runner import EXPERIMENTS, Computed, reproduce
 from reproduction.source import source_digest, sources
@@ -182,7 +183,7 @@ def test_variants_change_the_policy_and_how_often_it_is_tried():
     assert list(runner.variants(full["wind"], 2, recorded_flights=True)) == ["pointwise", "theorem-1"]
     # Five policies are in that figure already; what is ours is judged once.
     assert [len(each) for each in runner.variants(full["cost-function"], 5).values()] == [1, 1]
-    for name in ("power", "certificates", "hardware", "stronger-baselines"):
+    for name in ("posterior", "labels", "power", "certificates", "hardware", "stronger-baselines"):
         assert runner.variants(full[name], 5) == {"": [full[name]]}
 
 
@@ -202,7 +203,8 @@ def test_every_policy_is_computed_and_has_a_vote(folder, tmp_path, monkeypatch):
     seed = SWEEP.policy.recipe.seed
     assert sorted(computed) == [(kind, s) for kind in ("pointwise", "theorem-1") for s in (seed, seed + 1)]
     for claim in results(tmp_path, "difficulty")["claims"]:
-        assert [len(votes) for votes in claim["votes"].values()] == [2, 2]
+        votes = {kind: len(votes) for kind, votes in claim["votes"].items()}
+        assert votes == {AUTHORS: 1, "pointwise": 2, "theorem-1": 2}
 
 
 def test_theorem_1_is_drawn_when_it_is_asked_for(two):
