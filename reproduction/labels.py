@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from scipy.special import log_softmax
 from scipy.stats import binom
 
-from boundwatch.detectors.baselines import MSP, MaxLogit
 from boundwatch.tasks.navigation.train import Recipe
 from reproduction import recorded, style
 from reproduction.artifacts import Array, Artifact, Cache
 from reproduction.baseline_network import AUTHORS, BY_SETTING, POLICY, BaselineNetwork, Seen
+from reproduction.confidence import MSP, MaxLogit
 from reproduction.figure import Caption, Claim, Table, percent
 from reproduction.judging import PAPERS_N, SIGNIFICANT, Shift, split
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights, NavigationPolicy, in_words
