@@ -196,7 +196,12 @@ def _enough_to_alarm(test: HypothesisTest, too_few: int) -> int | None:
 
 
 def assert_not_worse_than(
-    costs_new: ArrayLike, costs_old: ArrayLike, *, margin: float, alpha: float = LOOK_LEVEL
+    costs_new: ArrayLike,
+    costs_old: ArrayLike,
+    *,
+    margin: float,
+    alpha: float = LOOK_LEVEL,
+    binary: bool | None = None,
 ) -> ComparisonFinding:
     """Fail, as ``assert`` does, until it is shown that a new policy costs at most a margin more than the old.
 
@@ -213,6 +218,8 @@ def assert_not_worse_than(
         How much more the new policy may cost. With 0 it has to be better.
     alpha
         Probability of passing wrongly.
+    binary
+        Whether every cost is always 0 or 1, which takes fewer trials; left out, whether all are so far.
 
     Returns
     -------
@@ -231,7 +238,9 @@ def assert_not_worse_than(
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    comparison = PolicyComparison(alpha, binary=False, paired=True, margin=margin)
+    if binary is None:
+        binary = all(bool(np.isin(costs, (0, 1)).all()) for costs in (costs_old, costs_new))
+    comparison = PolicyComparison(alpha, binary=binary, paired=True, margin=margin)
     finding = comparison.update_many(costs_old, costs_new)
     if not finding.no_worse:
         lines = dict(comparison_evidence(finding, ("old", "new")))

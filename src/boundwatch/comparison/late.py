@@ -67,12 +67,10 @@ def late_line(alpha: float, pooled: int) -> LateLine:
     while information + walk.tosses < _END * information:
         walk.toss(max(1, (information + walk.tosses) // _LOOKS), 0.5)
         left = max(budget * _spent_by((information + walk.tosses) / information) - spent, 0.0)
-        # As many of the highest leads as may alarm, and never one that is not ahead.
-        tails = np.cumsum(walk.chances[::-1])
-        lead = walk.lowest + 2 * (walk.chances.size - int(np.searchsorted(tails, left, side="right")))
+        lead, chance = walk.spend(left)
         looks.append(walk.tosses)
-        leads.append(max(lead, 1))
-        spent += walk.stop(leads[-1])
+        leads.append(lead)
+        spent += chance
     wealth = np.exp(_log_wealth(information + walk.tosses, walk.leads))
     later = max(budget - spent, 0.0)
     threshold = math.log(float(walk.chances @ wealth) / later) if later else math.inf
@@ -107,6 +105,13 @@ class Walk:
         self.lowest, self.tosses = self.lowest - times, self.tosses + times
         first = int(np.argmax(self.chances > _NEGLIGIBLE))  # far behind: they count as rounding
         self.chances, self.lowest = self.chances[first:], self.lowest + 2 * first
+
+    def spend(self, left: float) -> tuple[int, float]:
+        """Stop at all the highest leads that a budget allows; return the lowest of them, and their chance."""
+        tails = np.cumsum(self.chances[::-1])
+        highest = self.lowest + 2 * self.chances.size
+        lead = max(highest - 2 * int(np.searchsorted(tails, left, side="right")), 1)
+        return lead, self.stop(lead)
 
     def stop(self, lead: int) -> float:
         """Take away what alarms at a lead or more; return its chance."""

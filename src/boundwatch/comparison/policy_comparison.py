@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -22,6 +22,7 @@ from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.finished import Finished
 from boundwatch.comparison.late import late_line
+from boundwatch.comparison.margin import LATER, has_table, margin_table
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
@@ -72,9 +73,10 @@ class PolicyComparison:
     **Guarantee**: that of `ComparisonFinding`, at `alpha` per side: if the two are equally good, one of the
     verdicts is ever given with probability at most 2 `alpha`. The same costs always give the same verdict.
     **Assumes**: costs in [0, 1]. Unpaired: i.i.d. trials of each policy, independent of the other's. Paired:
-    i.i.d. pairs, whatever ties the two costs of a pair together; costs of 0 and 1 may drift, as long as both
-    policies meet the same conditions and these do not depend on earlier outcomes. Both policies were final
-    before their trials: comparing ten checkpoints and keeping the winner's verdict needs `rank`.
+    i.i.d. pairs, whatever ties the two costs of a pair together; a verdict on costs of 0 and 1 allows drift,
+    as long as both policies meet the same conditions and these do not depend on earlier outcomes. Both
+    policies were final before their trials: comparing ten checkpoints and keeping the winner's verdict needs
+    `rank`.
 
     Pair trials that share a seed or a scene, and say so. Pairing takes out what makes a scene hard for both
     and saves trials. Unpaired is for trials drawn independently; on matched seeds it can promise too much.
@@ -120,6 +122,9 @@ class PolicyComparison:
     ('b-better', 5, 0.11)
     """
 
+    drifting: ClassVar[bool] = False
+    """Whether pairs may differ from each other in any way; a margin is then shown by bets alone."""
+
     def __init__(
         self,
         alpha: float = 0.05,
@@ -142,8 +147,10 @@ class PolicyComparison:
             raise InvalidSetting(problem, name="finished", value=True, remedy="leave it out")
         self._bets = DifferenceBets()
         # Evidence that A costs more than B less the margin.
-        self._margin_bets = MarginBets(self.margin, self.alpha) if self.margin else None
         self._counts = self.binary and self.tasks == 1
+        self._tabled = self._counts and not self.drifting and has_table(self.alpha, self.margin)
+        self._left = self.alpha * LATER if self._tabled else self.alpha
+        self._margin_bets = MarginBets(self.margin, self._left) if self.margin else None
         self._settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
         self.reset()
 
@@ -348,7 +355,10 @@ class PolicyComparison:
         if self._margin_bets is None:
             self.no_worse = self.verdict is ComparisonVerdict.B_BETTER
         elif not self.no_worse:
-            self.no_worse = float(np.logaddexp.reduce(self._margin_logs)) >= math.log(1 / self.alpha)
+            self.no_worse = float(np.logaddexp.reduce(self._margin_logs)) >= math.log(1 / self._left)
+            if self._tabled and not self.no_worse:
+                table, (a, b) = margin_table(self.alpha, self.margin), self._failures
+                self.no_worse = table.shows(self.pairs, round(self._squares), b - a)
 
     def _decides(self, side: int) -> bool:
         region = self.region

@@ -44,12 +44,18 @@ class Evidence(Interface):
         """Return what is known."""
 
 
+class _OfRounds(PolicyComparison):
+    """Conditions may drift from round to round."""
+
+    drifting = True
+
+
 class Comparing:
     """Two policies, paired by round; randomization makes each pair a fair one if they are equal."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.policies, self._margin = list(protocol.policies), protocol.margin
-        self.test = PolicyComparison(
+        self.test = _OfRounds(
             protocol.alpha,
             binary=protocol.measure == "success",
             paired=True,
