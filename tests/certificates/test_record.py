@@ -27,7 +27,7 @@ def test_the_record_keeps_number_and_mean(costs):
     assert record.n == len(costs)
     assert record.mean == pytest.approx(np.mean(costs), abs=1e-12)
     assert len(record.values) <= MOST_POINTS
-    assert convert(CostRecord, json.loads(json.dumps(record.to_dict()))) == record
+    assert convert(CostRecord, json.loads(json.dumps(vars(record)))) == record
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=300))
@@ -44,7 +44,7 @@ def test_few_values_are_kept_exactly():
     costs = np.random.default_rng(0).integers(0, MOST_POINTS, 10_000) / 300
     record = CostRecord.of(costs)
     assert list(record.values) == np.unique(costs).tolist()
-    assert record.to_dict()["weights"] == np.unique(costs, return_counts=True)[1].tolist()
+    assert list(record.weights) == np.unique(costs, return_counts=True)[1].tolist()
     late = np.append(np.zeros(5000), np.random.default_rng(0).random(300))  # many values, but not at first
     assert set(CostRecord.of(late).values) <= set(grid_points())
 

@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.certificates.record import Stratum, check_strata, mean_over
+from boundwatch.certificates.record import Stratum, check_strata, mean_over, strata_of
 from boundwatch.episodes.design import Design
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
 
 
 @pytest.mark.parametrize(("costs", "binary"), [([0, 1, 0, 0], True), ([0.25, 1.0, 0.5], False)])
 def test_a_stratum_keeps_its_costs_in_order(costs, binary):
-    found = Stratum.in_order("mug", 0.5, np.array(costs, dtype=float), binary=binary)
+    (found,) = strata_of(np.array(costs, dtype=float), ["mug"] * len(costs), {}, binary=binary)
     assert found.costs.tolist() == costs
-    assert found.to_dict()["outcomes"] == ("0100" if binary else costs)
-    assert "record" not in found.to_dict()
+    assert found.outcomes == ("0100" if binary else tuple(costs))
 
 
 def test_strata_are_shares_of_one_mean():

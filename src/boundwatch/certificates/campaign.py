@@ -208,8 +208,8 @@ class Campaign(InTable):
             raise InvalidCost(f"no {what}; call update(cost) first")
         given: dict[str, Any] = {"binary": self.binary, "seed": seed, "policy": policy, "measure": measure}
         given |= {"design": design or PLAIN, "method": "anytime" if self.strata is None else "rounds"}
-        deltas = self.delta, self.delta_upper, self.delta_lower
-        fields = fields_of("held-out", self._rounds.array().ravel(), deltas, **given)
+        given |= {name: getattr(self, name) for name in _LEVELS}
+        fields = fields_of("held-out", self._rounds.array().ravel(), **given)
         if self.strata is not None:
             strata = self._rounds.strata(binary=self.binary)
             fields |= {"strata": strata, "mean_cost": mean_over(strata), "record": None}

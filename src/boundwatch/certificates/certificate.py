@@ -7,29 +7,29 @@ import hashlib
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 from msgspec import Meta
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import InNotebook, one_line
-from boundwatch._support.files import canonical, one_page, read_bytes, write_text
-from boundwatch._support.schema import Level, Probability, convert, decode
+from boundwatch._support.files import canonical
+from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_number
 from boundwatch.bounds.kl import shifted_mean_upper
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.certificates import limits, verification
-from boundwatch.certificates.limits import Measured, fields_of, held_out
-from boundwatch.certificates.record import AuditRecord, CostRecord, Provenance, Stratum, Trials
-from boundwatch.certificates.verification import Check
+from boundwatch.certificates.limits import Measured, Origin, fields_of, held_out
+from boundwatch.certificates.record import AuditRecord, CostRecord, Provenance, Stratum, Trials, plain
+from boundwatch.certificates.verification import Check, Saved
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
-from boundwatch.errors import InvalidSetting, SchemaMismatch, part_of
+from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 
 @dataclass(frozen=True)
-class Certificate(InNotebook):
+class Certificate(Saved, InNotebook):
     """A promise: lower <= expected cost <= upper, with probability at least 1 - delta.
 
     **Guarantee**: with probability at least 1 - `delta` over the draw of the episodes (and, for the PAC-Bayes
@@ -143,37 +143,32 @@ class Certificate(InNotebook):
         >>> Certificate.from_held_out(successes=[True, True, False, True] * 50).mean_cost
         0.25
         """
-        given: dict[str, Any] = {"successes": successes, "method": method, "measure": measure}
-        given |= {"binary": binary, "seed": seed, "policy": policy}
-        return cls._of(held_out(costs, (delta, delta_upper, delta_lower), **given))
+        origin = Origin(delta_upper=delta_upper, delta_lower=delta_lower, seed=seed, policy=policy)
+        given: Any = {"successes": successes, "method": method, "measure": measure, "binary": binary}
+        return cls._of(held_out(costs, delta, **given, **origin))
 
     @classmethod
     def from_audit(
-        cls, audit: AuditRecord, delta: float = 0.05, *, judged: ArrayLike, **origin: Any
+        cls, audit: AuditRecord, delta: float = 0.05, *, judged: ArrayLike, **origin: Unpack[Origin]
     ) -> Certificate:
         """Certify a finished policy whose episodes a machine judged and people labeled in part.
 
         `boundwatch.Audit.certificate` makes one. `judged` are the judge's costs, for the provenance; `origin`
-        are `delta_upper`, `delta_lower`, `seed`, `policy` and `measure`, as in `from_held_out`.
+        is `delta_upper`, `delta_lower`, `seed`, `policy` and `measure`, as in `from_held_out`.
         """
-        given = dict.fromkeys(("delta_upper", "delta_lower", "seed", "policy", "measure")) | origin
-        deltas, binary = (delta, given.pop("delta_upper"), given.pop("delta_lower")), audit.counts is not None
-        given |= {"method": "exact" if binary else "tuned", "audit": audit, "binary": binary}
-        return cls._of(fields_of("audit", judged, deltas, **given) | {"n": audit.n, "mean_cost": audit.mean})
+        origin["binary"] = audit.counts is not None
+        given: dict[str, Any] = {"method": "exact" if audit.counts else "tuned", "audit": audit, **origin}
+        return cls._of(fields_of("audit", judged, delta, **given) | {"n": audit.n, "mean_cost": audit.mean})
 
     @classmethod
-    def from_pac_bayes(  # noqa: PLR0913  (the same)
+    def from_pac_bayes(
         cls,
         costs: ArrayLike,
         delta: float = 0.01,
         *,
         renyi: float,
         method: Variant = "kl",
-        binary: bool = False,
-        delta_upper: float | None = None,
-        delta_lower: float | None = None,
-        seed: int | None = None,
-        policy: str | os.PathLike[str] | None = None,
+        **origin: Unpack[Origin],
     ) -> Certificate:
         """Certify a policy drawn from a trained posterior, on its own training environments (Theorem 1).
 
@@ -187,8 +182,8 @@ class Certificate(InNotebook):
             D2 of the posterior from the prior, `boundwatch.bounds.renyi_divergence`.
         method
             ``"kl"`` (the line of the proof before Pinsker's inequality) or ``"pinsker"`` (as printed).
-        binary, delta_upper, delta_lower, seed, policy
-            As in `from_held_out`.
+        **origin
+            `binary`, `delta_upper`, `delta_lower`, `seed`, `policy` and `measure`, as in `from_held_out`.
 
         Examples
         --------
@@ -198,21 +193,11 @@ class Certificate(InNotebook):
         """
         remedy = "it must be finite and >= 0, so keep every posterior variance below twice the prior's"
         price = check_number(renyi, "renyi", "a divergence that bounds anything", least=0, remedy=remedy)
-        deltas, given = (delta, delta_upper, delta_lower), {"binary": binary, "seed": seed, "policy": policy}
-        return cls._of(fields_of("pac-bayes", costs, deltas, **given, method=method, renyi=price))
+        return cls._of(fields_of("pac-bayes", costs, delta, method=method, renyi=price, **origin))
 
     @classmethod
     def from_pointwise(
-        cls,
-        costs: ArrayLike,
-        delta: float = 0.01,
-        *,
-        log_ratio: float,
-        binary: bool = False,
-        delta_upper: float | None = None,
-        delta_lower: float | None = None,
-        seed: int | None = None,
-        policy: str | os.PathLike[str] | None = None,
+        cls, costs: ArrayLike, delta: float = 0.01, *, log_ratio: float, **origin: Unpack[Origin]
     ) -> Certificate:
         """Certify a policy drawn from a trained posterior by the pointwise bound, tighter than Theorem 1.
 
@@ -224,8 +209,8 @@ class Certificate(InNotebook):
             Probability with which either limit may fail; one event gives both.
         log_ratio
             ln P(w)/P0(w) of the policy drawn, `boundwatch.bounds.log_density_ratio`.
-        binary, delta_upper, delta_lower, seed, policy
-            As in `from_held_out`.
+        **origin
+            As in `from_pac_bayes`.
 
         Examples
         --------
@@ -235,21 +220,11 @@ class Certificate(InNotebook):
         """
         remedy = "check the densities of the policy drawn"
         price = check_number(log_ratio, "log_ratio", "a finite number", remedy=remedy)
-        deltas, given = (delta, delta_upper, delta_lower), {"binary": binary, "seed": seed, "policy": policy}
-        return cls._of(fields_of("pointwise", costs, deltas, **given, method="kl", log_ratio=price))
+        return cls._of(fields_of("pointwise", costs, delta, method="kl", log_ratio=price, **origin))
 
     @classmethod
     def from_bounds(
-        cls,
-        *,
-        lower: float,
-        upper: float,
-        delta: float,
-        binary: bool = False,
-        delta_upper: float | None = None,
-        delta_lower: float | None = None,
-        seed: int | None = None,
-        policy: str | os.PathLike[str] | None = None,
+        cls, *, lower: float, upper: float, delta: float, **origin: Unpack[Origin]
     ) -> Certificate:
         """Use a bound that somebody else proved.
 
@@ -262,8 +237,8 @@ class Certificate(InNotebook):
         delta
             Probability with which either limit may fail. Each side counts as failing this often, too,
             unless `delta_upper` and `delta_lower` say better.
-        binary, delta_upper, delta_lower, seed, policy
-            As in `from_held_out`.
+        **origin
+            As in `from_pac_bayes`.
 
         Examples
         --------
@@ -274,8 +249,8 @@ class Certificate(InNotebook):
         high = check_number(upper, "upper", "a limit in [0, 1]", least=0, most=1, remedy=remedy)
         what = f"a limit between 0 and upper = {high:g}"
         low = check_number(lower, "lower", what, least=0, most=high, remedy=remedy)
-        deltas, given = (delta, delta_upper, delta_lower), {"binary": binary, "seed": seed, "policy": policy}
-        return cls(**fields_of("external", None, deltas, **given, method="external", lower=low, upper=high))
+        given = fields_of("external", None, delta, method="external", **origin)
+        return cls(**given | {"lower": low, "upper": high})
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Certificate:
@@ -322,13 +297,12 @@ class Certificate(InNotebook):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain JSON values, the content of its file."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        parts = {name: each.to_dict() if hasattr(each, "to_dict") else each for name, each in fields.items()}
-        parts["strata"] = [each.to_dict() for each in self.strata]
-        for name in ("strata", "trials", "audit"):
-            if not parts[name]:
-                del parts[name]
-        return {"schema_version": verification.VERSION} | parts
+        parts: dict[str, Any] = {"schema_version": verification.VERSION}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if value or name not in ("strata", "trials", "audit"):
+                parts[name] = value.to_dict() if hasattr(value, "to_dict") else plain(value)
+        return parts
 
     def _row(self) -> dict[str, Any]:
         long = "record.", "strata", "audit"
@@ -354,25 +328,6 @@ class Certificate(InNotebook):
         certificate = convert(cls, verification.body(content))
         verification.check_fields(certificate)
         return certificate
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the certificate as one page of JSON, whole or not at all."""
-        write_text(path, one_page(self.to_dict()) + "\n")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Certificate:
-        """Read a certificate and check all that can be checked without the costs.
-
-        Raises
-        ------
-        SchemaMismatch
-            If a field is missing, unknown, of the wrong type or out of range, or the schema is another.
-        CertificateError
-            If its numbers do not match each other.
-        """
-        data = read_bytes(path)
-        with part_of(str(path)):
-            return cls.from_dict(decode(data, "certificate"))
 
     def under_shift(self, *, kl: float | None = None, tv: float | None = None) -> float:
         """Return the worst expected cost in any world within a stated distance of the certified one.

@@ -6,21 +6,20 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 from msgspec import Meta
 from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import html, one_line, table
-from boundwatch._support.files import one_page, read_bytes, sha256_file, write_text
+from boundwatch._support.files import read_bytes, sha256_file
 from boundwatch._support.schema import FrozenMapping, convert, decode
 from boundwatch._support.validation import check_level
 from boundwatch.certificates import verification
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.certificates.limits import HeldOutMethod, derive_all, held_out
+from boundwatch.certificates.limits import HeldOutMethod, Origin, derive_all, held_out
 from boundwatch.certificates.signing import check_signature
-from boundwatch.certificates.verification import Check
-from boundwatch.episodes.measure import Measure
+from boundwatch.certificates.verification import Check, Saved
 from boundwatch.errors import (
     Argument,
     CertificateError,
@@ -46,7 +45,7 @@ def no_certificate(task: str, certified: Iterable[str], remedy: str = CERTIFY_IT
 
 
 @dataclass(frozen=True, eq=False)
-class CertificateFamily(Mapping[str, Certificate]):
+class CertificateFamily(Saved, Mapping[str, Certificate]):
     """One certificate per task: a mapping from the task's name to its `Certificate`.
 
     **Guarantee**: with probability at least 1 - `delta`, all limits of all certificates hold at once; all
@@ -90,19 +89,14 @@ class CertificateFamily(Mapping[str, Certificate]):
             require_certificate(certificate, f"certificates[{task!r}]")
 
     @classmethod
-    def from_held_out(  # noqa: PLR0913  (those of a certificate)
+    def from_held_out(
         cls,
         costs: Mapping[str, ArrayLike],
         delta: float = 0.01,
         *,
         by: str = "task",
         method: HeldOutMethod | None = None,
-        binary: bool | None = None,
-        delta_upper: float | None = None,
-        delta_lower: float | None = None,
-        seed: int | None = None,
-        policy: str | os.PathLike[str] | None = None,
-        measure: Measure | None = None,
+        **origin: Unpack[Origin],
     ) -> CertificateFamily:
         """Certify a finished policy on each of several tasks, with one delta for all of them.
 
@@ -117,23 +111,24 @@ class CertificateFamily(Mapping[str, Certificate]):
             Probability with which any limit of any task may fail.
         by
             The column that names the task.
-        method, binary, delta_upper, delta_lower, seed, policy, measure
+        method, **origin
             As in `Certificate.from_held_out`; the deltas are for all tasks together.
         """
         tasks = max(len(costs), 1)
-        sides = (("delta_upper", delta_upper), ("delta_lower", delta_lower))
-        above, below = (None if each is None else check_level(each, name) / tasks for name, each in sides)
-        shares = check_level(delta, "delta") / tasks, above, below
-        given: dict[str, Any] = {"method": method, "binary": binary, "measure": measure}
+        given: dict[str, Any] = {"method": method, "binary": None, "measure": None, **origin}
+        policy = given.pop("policy", None)
         policy_sha256 = None if policy is None else sha256_file(policy)
-        drafts = {}
+        for name in ("delta_upper", "delta_lower"):
+            if given.get(name) is not None:
+                given[name] = check_level(given[name], name) / tasks
+        share, drafts = check_level(delta, "delta") / tasks, {}
         for task, values in costs.items():
             with part_of(f"{by} {task!r}"):
-                drafts[task] = Certificate(**held_out(values, shares, seed=seed, policy=None, **given))
+                drafts[task] = Certificate(**held_out(values, share, **given))
         made = {}
         for (task, draft), (lower, upper) in zip(drafts.items(), derive_all([*drafts.values()]), strict=True):
-            origin = dataclasses.replace(draft.provenance, policy_sha256=policy_sha256)
-            made[task] = dataclasses.replace(draft, lower=lower, upper=upper, provenance=origin)
+            provenance = dataclasses.replace(draft.provenance, policy_sha256=policy_sha256)
+            made[task] = dataclasses.replace(draft, lower=lower, upper=upper, provenance=provenance)
         return cls(made, by)
 
     @classmethod
@@ -265,17 +260,6 @@ class CertificateFamily(Mapping[str, Certificate]):
             for task, one in self.items()
             for check in one.verify(None if costs is None else costs[task], policy=policy)
         ]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all certificates to one JSON file, whole or not at all."""
-        write_text(path, one_page(self.to_dict()) + "\n")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> CertificateFamily:
-        """Read a family and check all that can be checked without the costs; see `Certificate.load`."""
-        data = read_bytes(path)
-        with part_of(str(path)):
-            return cls.from_dict(decode(data, "family"))
 
 
 def load(

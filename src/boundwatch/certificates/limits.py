@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -175,8 +176,17 @@ def _by_betting(
     return list(zip(np.maximum(lower, 0.0).tolist(), np.minimum(upper, 1.0).tolist(), strict=True))
 
 
-Deltas = tuple[float, float | None, float | None]
-"""For either limit, and for the upper and the lower one if each has its own."""
+class Origin(TypedDict, total=False):
+    """What every certificate may be given beside its costs and delta."""
+
+    binary: bool | None
+    delta_upper: float | None
+    delta_lower: float | None
+    seed: int | None
+    policy: str | os.PathLike[str] | None
+    measure: Measure | None
+
+
 PLAIN = Design()
 """Of costs about which nothing else was declared."""
 
@@ -197,7 +207,7 @@ class Measured(Protocol):
 
 def held_out(
     costs: ArrayLike | Measured | None,
-    deltas: Deltas,
+    delta: float,
     *,
     successes: ArrayLike | None = None,
     method: HeldOutMethod | None,
@@ -218,10 +228,10 @@ def held_out(
         binary = read.binary if binary is None else binary
         measure, design, trials, costs = measure or read.measure, read.design, read.trials, read.costs
         tasks = read.keys.get("strata")
-    binary = False if binary is None else check_flag(binary, "binary")
+    binary = binary is not None and check_flag(binary, "binary")
     origin |= {"binary": binary, "measure": measure, "trials": trials}
     if tasks is not None:
-        return _of_strata(cast("ArrayLike", costs), tasks, design, deltas, method, **origin)
+        return _of_strata(cast("ArrayLike", costs), tasks, design, delta, method, **origin)
     if method is None:
         method = "exact" if binary else "betting" if trials is None else "tuned"
     else:
@@ -229,14 +239,14 @@ def held_out(
     if method == "exact" and not binary:
         remedy = ("pass ", Argument("binary", True), ", or use 'betting' or 'kl'")
         raise InvalidSetting("needs binary costs", name="method", value=method, remedy=remedy)
-    return fields_of("held-out", costs, deltas, method=method, design=design, **origin)
+    return fields_of("held-out", costs, delta, method=method, design=design, **origin)
 
 
 def _of_strata(
     costs: ArrayLike,
     tasks: Sequence[str],
     design: Design,
-    deltas: Deltas,
+    delta: float,
     method: HeldOutMethod | None,
     *,
     binary: bool,
@@ -251,18 +261,20 @@ def _of_strata(
         raise InvalidSetting(problem, name="method", value=method, remedy="leave it out")
     if design.strata is None:
         design = dataclasses.replace(design, strata="task")
-    fields = fields_of("held-out", values, deltas, binary=binary, method=usual, design=design, **origin)
+    fields = fields_of("held-out", values, delta, binary=binary, method=usual, design=design, **origin)
     return fields | {"mean_cost": mean_over(strata), "record": None, "strata": strata}
 
 
 def fields_of(
     source: Source,
     costs: Any,
-    deltas: Deltas,
+    delta: float,
     *,
-    binary: object,
-    seed: Any,
-    policy: Any,
+    binary: object = None,
+    delta_upper: float | None = None,
+    delta_lower: float | None = None,
+    seed: int | None = None,
+    policy: str | os.PathLike[str] | None = None,
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the fields of a certificate that promises nothing yet: its limits follow from the others.
@@ -271,8 +283,9 @@ def fields_of(
     """
     found = dict.fromkeys(("n", "mean_cost", "renyi", "log_ratio", "record", "measure"))
     found |= {"source": source, "lower": 0.0, "upper": 1.0, "design": PLAIN} | fields
-    found["binary"] = binary = check_flag(binary, "binary")
-    found |= zip(("delta", "delta_upper", "delta_lower"), split_delta(source, *deltas), strict=True)
+    found["binary"] = binary = binary is not None and check_flag(binary, "binary")
+    deltas = split_delta(source, delta, delta_upper, delta_lower)
+    found |= zip(("delta", "delta_upper", "delta_lower"), deltas, strict=True)
     values = None if costs is None else check_costs(costs, binary=binary)
     if values is not None:
         kept = CostRecord.of(values) if source == "held-out" and not binary else None

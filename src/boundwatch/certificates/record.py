@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import scipy
-from msgspec import Meta
+from msgspec import Meta, json
 from numpy.typing import NDArray
 
 from boundwatch._support.describing import one_line
@@ -40,6 +40,11 @@ Outcomes = Annotated[str, Meta(pattern="^[01]+$")] | Annotated[tuple[Probability
 """Costs in their order: one character per trial if they are 0 and 1."""
 
 
+def plain(value: object) -> Any:
+    """Return plain JSON values: of a dataclass its fields, of a tuple a list."""
+    return json.decode(json.encode(value))
+
+
 @dataclass(frozen=True)
 class CostRecord:
     """Costs without their order: their values, and how many there are of each.
@@ -59,8 +64,10 @@ class CostRecord:
     weights: Annotated[tuple[Annotated[float, Meta(gt=0, le=_HEAVIEST)], ...], _SIZE]
 
     def __post_init__(self) -> None:
-        for name in ("values", "weights"):  # a list could be changed, and not be hashed
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        # Tuples: a list could be changed, and not be hashed. Whole numbers have no decimal point in a file.
+        weights = tuple(int(each) if float(each).is_integer() else each for each in self.weights)
+        object.__setattr__(self, "values", tuple(self.values))
+        object.__setattr__(self, "weights", weights)
         if len(self.values) != len(self.weights):
             raise SchemaMismatch(f"{len(self.values)} values, but {len(self.weights)} weights")
         if list(self.values) != sorted(set(self.values)):
@@ -104,12 +111,7 @@ class CostRecord:
 
     def arrays(self) -> tuple[Array, Array]:
         """Return values and weights for arithmetic."""
-        return np.array(self.values), np.array(self.weights)
-
-    def to_dict(self) -> dict[str, list[float]]:
-        """Return plain JSON values; whole numbers without a decimal point."""
-        weights = [int(weight) if weight.is_integer() else weight for weight in self.weights]
-        return {"values": list(self.values), "weights": weights}
+        return np.array(self.values), np.array(self.weights, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,6 @@ class Trials:
     def __str__(self) -> str:
         failed = "" if self.failures is None else f", {self.failures} failed"
         return f"{self.n} trials{failed}"
-
-    def to_dict(self) -> dict[str, int | None]:
-        """Return plain JSON values."""
-        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -178,10 +176,8 @@ class AuditRecord:
         return f"{self.n} labels of judged episodes that were drawn at random; limits by {how}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        if self.costs:
-            return {"costs": [each.to_dict() for each in self.costs]}
-        return {"counts": [list(each) for each in self.counts or ()]}
+        """Return plain JSON values: what there is."""
+        return {name: each for name, each in plain(vars(self)).items() if each is not None}
 
 
 @dataclass(frozen=True)
@@ -214,10 +210,6 @@ class Provenance:
     def __str__(self) -> str:
         made_with = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return f"made {self.created} with {made_with}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return vars(self) | {"versions": dict(self.versions)}
 
 
 _VERSIONS = FrozenMapping(
@@ -275,14 +267,6 @@ class Stratum:
         if len(self.outcomes) != self.n:
             raise SchemaMismatch(f"{len(self.outcomes)} outcomes of {self.name!r}, but n = {self.n}")
 
-    @classmethod
-    def in_order(cls, name: str, weight: float, costs: Array, *, binary: bool) -> Stratum:
-        """Return the stratum of costs that are kept in their order."""
-        kept: str | tuple[float, ...] = tuple(costs.tolist())
-        if binary:
-            kept = "".join("1" if cost else "0" for cost in costs)
-        return cls(name, weight, costs.size, float(costs.mean()), kept)
-
     @property
     def costs(self) -> Array:
         """The costs in their order."""
@@ -292,10 +276,6 @@ class Stratum:
     def failures(self) -> int:
         """How many of the trials failed, if costs are 0 and 1."""
         return round(self.n * self.mean_cost)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return vars(self) | ({} if isinstance(self.outcomes, str) else {"outcomes": list(self.outcomes)})
 
 
 def check_strata(strata: Sequence[Stratum], method: str) -> None:
@@ -327,11 +307,18 @@ def strata_of(
         rows.setdefault(name, []).append(place)
     known = dict(weights) or dict.fromkeys(rows, 1.0)
     refuse_other_tasks(rows, known)
-    total = math.fsum(known.values())
-    return tuple(
-        Stratum.in_order(name, weight / total, costs[rows[name]], binary=binary)
-        for name, weight in known.items()
-    )
+    return _in_order({name: costs[rows[name]] for name in known}, known, binary=binary)
+
+
+def _in_order(
+    costs: Mapping[str, Array], weights: Mapping[str, float], *, binary: bool
+) -> tuple[Stratum, ...]:
+    total, found = math.fsum(weights.values()), []
+    for name, weight in weights.items():
+        each = costs[name]
+        kept = "".join("1" if cost else "0" for cost in each) if binary else tuple(each.tolist())
+        found.append(Stratum(name, weight / total, each.size, float(each.mean()), kept))
+    return tuple(found)
 
 
 def is_balanced(strata: Sequence[Stratum]) -> bool:
@@ -387,11 +374,8 @@ class Rounds:
 
     def strata(self, *, binary: bool) -> tuple[Stratum, ...]:
         """Return what a certificate keeps of the complete rounds."""
-        total = math.fsum(self.weights.values())
-        each = zip(self.weights.items(), self.array().T, strict=True)
-        return tuple(
-            Stratum.in_order(name, weight / total, costs, binary=binary) for (name, weight), costs in each
-        )
+        complete = {name: np.array(costs[: self.complete]) for name, costs in self.costs.items()}
+        return _in_order(complete, self.weights, binary=binary)
 
 
 def rounds_of(strata: Sequence[Stratum]) -> Array:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.files import sha256_file
+from boundwatch._support.files import one_page, read_bytes, sha256_file, write_text
+from boundwatch._support.schema import decode
 from boundwatch.bounds.pac_bayes import MIN_ENVIRONMENTS
 from boundwatch.certificates import limits
 from boundwatch.certificates.record import (
@@ -22,7 +23,7 @@ from boundwatch.certificates.record import (
     mean_over,
     strata_of,
 )
-from boundwatch.errors import Argument, CertificateError, ProvenanceMismatch, SchemaMismatch
+from boundwatch.errors import Argument, CertificateError, ProvenanceMismatch, SchemaMismatch, part_of
 
 if TYPE_CHECKING:
     from boundwatch.certificates.certificate import Certificate
@@ -31,6 +32,33 @@ VERSION = 1
 """Version of the files that this release writes and reads."""
 # Another machine's logarithm may differ in the last digits; a number that was altered differs by more.
 _TOLERANCE = 1e-9
+
+
+class Saved:
+    """What is kept in a file of its own."""
+
+    to_dict: Callable[[], dict[str, Any]]
+    from_dict: Callable[[object], Any]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as one page of JSON, whole or not at all."""
+        write_text(path, one_page(self.to_dict()) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read one, and check all that can be checked without the costs.
+
+        Raises
+        ------
+        SchemaMismatch
+            If a field is missing, unknown, of the wrong type or out of range, or the schema is another.
+        CertificateError
+            If its numbers do not match each other.
+        """
+        data = read_bytes(path)
+        with part_of(str(path)):
+            found: Self = cls.from_dict(decode(data, "certificate"))
+        return found
 
 
 @dataclass(frozen=True)
