@@ -30,9 +30,8 @@ from boundwatch.comparison.region import (
     alarm_coefficients,
     design_region,
     find_region,
-    forward,
 )
-from boundwatch.comparison.walks import IndependentWalk, binomial
+from boundwatch.comparison.walks import back, binomial, forward, order_shares, outcomes
 
 Array = NDArray[np.float64]
 Rule = Callable[[int, NDArray[np.int64], NDArray[np.int64]], Array]
@@ -172,12 +171,11 @@ def lower_bound(cells: list[tuple[float, float]], weights: list[float], pairs: i
     For any prices on common rates, mean pairs plus priced false alarms are at least what the best rule for
     them has, and a test of level alpha pays at most alpha times the prices. The largest such bound is sought.
     """
-    walk = IndependentWalk()
     low, high = 1 - np.array(cells)[:, 1], 1 - np.array(cells)[:, 0]
-    worlds = walk.chances(pairs, low, high, np.array(weights))
+    worlds = outcomes(pairs, low, high, np.array(weights))
     ends = np.arcsin(np.sqrt([low.min(), high.max()]))
     rates = np.sin(np.clip(np.linspace(*ends, 9), 0.02, 1.55)) ** 2
-    by_pooled, shares = binomial(2 * pairs, rates), walk.shares(pairs)
+    by_pooled, shares = binomial(2 * pairs, rates), order_shares(pairs)
     pooled = np.add.outer(np.arange(pairs + 1), np.arange(pairs + 1))
     best = 0.0
 
@@ -187,15 +185,15 @@ def lower_bound(cells: list[tuple[float, float]], weights: list[float], pairs: i
         gain, later, needed = -shares * (by_pooled @ prices)[pooled], worlds, [np.array([1])] * (pairs + 1)
         for n in range(pairs, -1, -1):
             if n < pairs:
-                later = walk.back(later, n)
-                gain = walk.back(gain, n) + later
+                later = back(later, n)
+                gain = back(gain, n) + later
             if n:
                 stops = np.logical_and.accumulate(gain[:, ::-1] >= 0, axis=1).sum(axis=1)
                 needed[n] = np.maximum.accumulate(n + 1 - stops)
                 gain = np.minimum(gain, 0.0)
         value = float(gain[0, 0] + prices.sum() - ALPHA * prices.sum())
         best = max(best, value)
-        levels = alarm_coefficients(walk, forward(walk, needed)) @ by_pooled
+        levels = alarm_coefficients(forward(needed)) @ by_pooled
         return -value, -(levels - ALPHA) * prices
 
     overlap = -2 * np.log(np.sqrt(low * high) + np.sqrt((1 - low) * (1 - high)))
@@ -310,7 +308,7 @@ def calls(runs: int = 1000, n: int = 50) -> dict[str, Any]:
             verdicts = [each.verdict.value for each in table.tasks.values()]
             found["improved"] += "b-better" in verdicts
             found["regressed"] += verdicts[0] == "a-better"
-            found["regressed or suspect"] += table.tasks["0"].p_a_better <= ALPHA or verdicts[0] == "a-better"
+            found["regressed or suspect"] += table.tasks["0"].p_alone[0] <= ALPHA or verdicts[0] == "a-better"
             limits = [newcombe(n, int(a), int(b)) for a, b in failed.T]
             found["draft improved"] += any(high < 0 for _, high in limits)
             found["draft regressed"] += limits[0][0] > 0
@@ -351,13 +349,13 @@ def _is_best(costs: dict[str, Array], exact: int, n: int) -> bool:
 
 
 def _levels() -> dict[str, Any]:
-    walk, rates = IndependentWalk(), np.linspace(0.001, 0.999, 999)
+    rates = np.linspace(0.001, 0.999, 999)
     answer = {}
     for name, horizon in (("open-ended", None), ("horizon 200", HORIZON)):
         region = find_region(ALPHA, paired=False, horizon=horizon)
         assert isinstance(region, Region)
-        alive = forward(walk, [np.array(row) for row in region.needed])
-        within = total = alarm_coefficients(walk, alive)
+        alive = forward([np.array(row) for row in region.needed])
+        within = total = alarm_coefficients(alive)
         if horizon is None:
             total = within + [late_line(ALPHA, pooled).spent for pooled in range(within.size)]
         answer[name] = {

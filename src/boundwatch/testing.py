@@ -238,9 +238,8 @@ def assert_not_worse_than(
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    if binary is None:
-        binary = all(bool(np.isin(costs, (0, 1)).all()) for costs in (costs_old, costs_new))
-    comparison = PolicyComparison(alpha, binary=binary, paired=True, margin=margin)
+    known = all(np.isin(each, (0, 1)).all() for each in (costs_old, costs_new)) if binary is None else binary
+    comparison = PolicyComparison(alpha, binary=known, paired=True, margin=margin)
     finding = comparison.update_many(costs_old, costs_new)
     if not finding.no_worse:
         lines = dict(comparison_evidence(finding, ("old", "new")))

@@ -422,34 +422,7 @@ def test_a_line_counts_once_it_is_finished(follow):
     assert "a.csv: became shorter or was overwritten after line 2 was counted" in changed
 
 
-def grown(solves_a, solves_b, *orders):
-    """Return what two files hold after each of their rows."""
-    texts = [
-        [f"{task},{int(task in solves)}\n" for task in order]
-        for solves, order in zip((solves_a, solves_b), orders, strict=True)
-    ]
-    ends = range(1, len(orders[0]) + 1)
-    return [tuple("task,success\n" + "".join(rows[:end]) for rows in texts) for end in ends]
-
-
-MUG, BOWL = ["mug"], ["bowl"]
-DECLARED = ("--json", "--strata", "task", "--tasks", "2")
-
-
-def test_followed_tasks_are_declared_and_answered_after_complete_turns(follow):
-    for order in (10 * BOWL + 10 * MUG, 10 * (BOWL + MUG)):
-        lines = follow(*grown(MUG, MUG, 10 * MUG + 10 * BOWL, order), options=DECLARED).splitlines()
-        found = [json.loads(line) for line in lines]
-        assert {(each["verdict"], each["pairs"] % 2, each["tasks"]) for each in found} == {
-            ("undecided", 0, 2)
-        }
-        assert (found[-1]["e_a_better"], found[-1]["pairs"]) == (1, 20)
-    clear = grown(MUG + BOWL, (), 10 * (MUG + BOWL), 10 * (BOWL + MUG))
-    last = json.loads(follow(*clear, options=DECLARED).splitlines()[-1])
-    assert (last["verdict"], last["first_alarm"], last["n_a"]) == ("a-better", 6, 6)
-    assert "a.csv: line 3, column 'task' has several values (mug, bowl)" in follow(*clear, code=1)
-    assert "how many tasks, and which column" in follow(*clear, options=DECLARED[:3], code=2)
-    assert "there are more than 1 tasks" in follow(*clear, options=(*DECLARED[:4], "1"), code=1)
-    assert "b.csv: line 2 is of task bowl" in follow(*clear, options=(*DECLARED, "--paired"), code=1)
-    missing = grown(MUG, MUG, 10 * MUG, 10 * BOWL)
-    assert "2 tasks were stated, and not all were run" in follow(*missing, options=DECLARED, code=1)
+def test_followed_files_are_of_one_task(follow):
+    both = [("task,success\nmug,1\nbowl,0\n", "task,success\nmug,1\nbowl,1\n")]
+    assert "leave out --strata" in follow(*both, options=("--strata", "task"), code=2)
+    assert "a.csv: line 3, column 'task' has several values (mug, bowl)" in follow(*both, code=1)

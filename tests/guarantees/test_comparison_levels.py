@@ -13,19 +13,19 @@ from scipy.stats import binom
 import boundwatch as bw
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
 from boundwatch.comparison.evidence import DifferenceBets, MarginBets
-from boundwatch.comparison.finished import Finished
 from boundwatch.comparison.late import late_line
 from boundwatch.comparison.margin import LATER, has_table, margin_table
+from boundwatch.comparison.policy_comparison import Finished
 from boundwatch.comparison.region import (
     LAST_DIFFERING,
     LAST_PAIR,
     alarm_coefficients,
     find_region,
-    forward,
     shipped_regions,
     sign_level,
 )
-from boundwatch.comparison.walks import IndependentWalk
+from boundwatch.comparison.walks import forward
+from boundwatch.comparison.walks import outcomes as counted
 from boundwatch.planning.two_policies import late_power
 from rates import assert_rate_at_most, min_trials
 
@@ -39,12 +39,12 @@ def mean_pairs(chances: np.ndarray) -> float:
 
 @pytest.mark.parametrize("alpha", sorted(shipped_regions()))
 def test_the_shipped_regions_keep_their_level_at_every_rate_and_for_all_time(alpha):
-    region, walk = shipped_regions()[alpha], IndependentWalk()
+    region = shipped_regions()[alpha]
     needed = [np.array(row) for row in region.needed]
     for n, row in enumerate(needed[1:], start=1):  # more failures of A never make an alarm
         assert (np.diff(row) >= 0).all()
         assert (row > np.minimum(np.arange(n + 1), n)).all()
-    coefficients = alarm_coefficients(walk, forward(walk, needed))
+    coefficients = alarm_coefficients(forward(needed))
     assert bernstein_upper(coefficients) <= region.level <= 0.9 * alpha
     levels = bernstein_values(coefficients, RATES)
     assert levels.max() <= bernstein_upper(coefficients) <= 1.02 * levels.max()
@@ -88,9 +88,9 @@ def test_the_line_after_the_table_spends_what_is_left_coin_by_coin(pooled):
 
 def ever_alarms(p_a: float, p_b: float, pairs: int = 20_000) -> float:
     """P[A_BETTER within so many pairs that differ after the table], exact."""
-    region, walk = find_region(ALPHA, paired=False), IndependentWalk()
-    alive = forward(walk, [np.array(row) for row in region.needed])
-    alive = alive * walk.chances(LAST_PAIR, np.array([p_a]), np.array([p_b]), np.ones(1))
+    region = find_region(ALPHA, paired=False)
+    alive = forward([np.array(row) for row in region.needed])
+    alive = alive * counted(LAST_PAIR, np.array([p_a]), np.array([p_b]), np.ones(1))
     only_a, only_b = p_a * (1 - p_b), p_b * (1 - p_a)
     return float(1 - alive.sum() + late_power(ALPHA, alive, only_b / (only_a + only_b), pairs)[-1])
 
@@ -109,8 +109,8 @@ def test_few_pairs_are_needed_beyond_the_table():
 
 def test_the_level_is_what_an_independent_recursion_says():
     region = find_region(ALPHA, paired=False)
-    walk, needed = IndependentWalk(), [np.array(row) for row in region.needed[:101]]
-    coefficients = alarm_coefficients(walk, forward(walk, needed))
+    needed = [np.array(row) for row in region.needed[:101]]
+    coefficients = alarm_coefficients(forward(needed))
     for rate in (0.03, 0.3, 0.5):
         exact = alarm_chances(table(region), independent(rate, rate), 100).sum()
         assert bernstein_values(coefficients, [rate])[0] == pytest.approx(exact, rel=1e-9)
@@ -456,10 +456,10 @@ def test_the_comparison_says_no_worse_when_its_limit_does():
 @cache
 def fewest(n: int, failures: int, side: int, trials: int) -> list[int]:
     """The fewest failures (side 0) or successes that decide, as `PolicyComparison` has it, at every trial."""
-    policy = Finished(side, n, failures)
+    policy = Finished(n, failures)
     of_new = lambda t, k: k if side == 0 else t - k  # noqa: E731
     return [
-        next((k for k in range(t + 1) if policy.decides(0, t, of_new(t, k), ALPHA)), t + 1)
+        next((k for k in range(t + 1) if policy.decides(side, t, of_new(t, k), ALPHA)), t + 1)
         for t in range(trials + 1)
     ]
 

@@ -166,7 +166,7 @@ def task_table() -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         crossed[counts] = any(finding.verdict is B for finding in found.tasks.values())
         for task, name in enumerate(("mug", "can")):
             each[task][counts] = found.tasks[name].verdict is A
-        alone[counts] = min(finding.p_a_better for finding in found.tasks.values()) <= 0.3
+        alone[counts] = min(finding.p_alone[0] for finding in found.tasks.values()) <= 0.3
     assert ((each[0] | each[1]) <= (overall | crossed)).all()  # a task that is told apart decides all
     return each, overall, alone
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,11 +34,15 @@ VERSION = 1
 _TOLERANCE = 1e-9
 
 
-class Saved:
+class Saved(Protocol):
     """What is kept in a file of its own."""
 
-    to_dict: Callable[[], dict[str, Any]]
-    from_dict: Callable[[object], Any]
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+
+    @classmethod
+    def from_dict(cls, content: object) -> Self:
+        """Return what `to_dict` described, checked."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as one page of JSON, whole or not at all."""
@@ -57,8 +61,7 @@ class Saved:
         """
         data = read_bytes(path)
         with part_of(str(path)):
-            found: Self = cls.from_dict(decode(data, "certificate"))
-        return found
+            return cls.from_dict(decode(data, "certificate"))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import typer
@@ -19,12 +19,12 @@ from boundwatch._support import files
 from boundwatch._support.describing import written
 from boundwatch.cli import output as out
 from boundwatch.cli.judge import EXIT_WORSE
-from boundwatch.cli.options import AT_LEAST_1, refuse, refuse_if
+from boundwatch.cli.options import refuse, refuse_if
 from boundwatch.cli.reading import ANSWERS, Reading, arriving
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison
 from boundwatch.comparison.finding import Call
-from boundwatch.comparison.following import Arrival, Arrivals, Following
+from boundwatch.comparison.following import Arrivals, Following
 from boundwatch.comparison.matching import align, matched, refuse_apart, tasks_of
 from boundwatch.comparison.once import compare_once
 from boundwatch.comparison.ranking import rank
@@ -57,7 +57,6 @@ def compare(
     policy: str | None = None,
     against: str | None = None,
     follow: bool = False,
-    tasks: Annotated[int | None, AT_LEAST_1] = None,
     table: Literal["markdown", "latex", "csv"] | None = None,
     plot: Path | None = None,
     no_title: bool = False,
@@ -87,7 +86,6 @@ def compare(
     policy COL: Column that names the policy, if one file holds all.
     against K/N: Compare one file, once, with K/N successes, or a table of them.
     follow: Two policies: wait for the files to grow, until the verdict.
-    tasks N: With --follow and --strata: how many tasks there are.
     table: With --once, two policies: each task's call, for a paper or a sheet.
     plot FILE: Draw it, with --once each task; .png, or .svg and .pdf for papers.
     report FILE: Two policies: write an HTML page to be signed.
@@ -103,9 +101,8 @@ def compare(
         {
             "--follow needs two files, one per policy": follow
             and (len(policies) != 2 or policy is not None or "-" in policies),
-            "--tasks goes with --follow; those of whole files are counted": bool(tasks) and not follow,
-            "--tasks N and --strata COL go together: how many tasks, and which column": follow
-            and (tasks is None) != (reading.strata is None),
+            "--follow is of one task; leave out --strata, or conduct it with: boundwatch evaluate": follow
+            and reading.strata is not None,
             "--policy goes with one file that holds all policies": policy is not None and not one_file,
             _ONE_FILE: one_file
             and against is None
@@ -126,7 +123,7 @@ def compare(
     paired = paired or pair_by is not None
     build = partial(PolicyComparison, alpha, paired=paired, horizon=horizon, margin=margin, finished=finished)
     if follow:
-        named = _follow(policies, reading, build, tasks, binary=binary, as_json=as_json)
+        named = _follow(policies, reading, build, binary=binary, as_json=as_json)
     else:
         answers = (*ANSWERS, "count") if once else ANSWERS
         named = _read_policies(
@@ -376,7 +373,6 @@ def _follow(
     paths: list[str],
     reading: Reading,
     build: Callable[..., PolicyComparison],
-    tasks: int | None,
     *,
     binary: bool,
     as_json: bool,
@@ -384,7 +380,7 @@ def _follow(
     """Read both files as they grow, print a line per look, and return them once answered or stopped."""
     reading.refuse_several()
     a, b = (_arrivals(path, reading, binary) for path in paths)
-    following = Following(a, b, lambda binary: build(binary=binary, tasks=tasks or 1), tasks)
+    following = Following(a, b, lambda binary: build(binary=binary))
     with suppress(KeyboardInterrupt):
         while not following.over:
             for finding in following.look():
@@ -395,9 +391,7 @@ def _follow(
 def _arrivals(path: str, reading: Reading, binary: bool) -> Arrivals:
     """Return the trials of a file as its lines are written."""
     reader = reading.read_lines(path, reading.design(), "--follow", ANSWERS, binary=binary)
-    came = (
-        each and Arrival(each.number, each.cost, each.stratum) for each in arriving(path, reader, wait=True)
-    )
+    came = (each and (each.number, each.cost) for each in arriving(path, reader, wait=True))
     return Arrivals(path, came, lambda: reader.measure, binary)
 
 

@@ -26,20 +26,6 @@ LARGEST_BET = 0.995
 # the pairs that 90 % of runs take (0.3 = 0.3, margin 0.15: 209 instead of 307). If B is better by the margin,
 # the median rises by almost half (60 to 88 pairs), the 90 % point by a tenth.
 _AIMED, _VARIANCE, _PRIOR, _OF_MARGIN, _POWER, _SPARE, _BOLD = 0.85, 0.25, 8.0, 0.25, 0.9, 1.15, 1.25
-_EDGE = 0.015  # on the scale arcsin(sqrt(rate))
-
-
-def rate_pairs(smallest: float, largest: float, middles: int) -> tuple[Array, Array, Array]:
-    """Return pairs of rates p0 < p1 and the distances between them, evenly spread in difficulty.
-
-    On the scale arcsin(sqrt(rate)) the middles are equally spaced and the distances grow by sqrt(2) each.
-    """
-    steps = math.floor(2 * math.log2(largest / smallest) + 1e-9) + 1
-    gaps = np.repeat(smallest * math.sqrt(2) ** np.arange(steps), middles)
-    middle = np.tile((np.arange(middles) + 0.5) / middles * np.pi / 2, steps)
-    low, high = middle - gaps / 2, middle + gaps / 2
-    inside = (low > _EDGE) & (high < np.pi / 2 - _EDGE)
-    return np.sin(low[inside]) ** 2, np.sin(high[inside]) ** 2, gaps[inside]
 
 
 class DifferenceBets:

@@ -77,13 +77,17 @@ class ComparisonFinding(InNotebook):
         that is ahead waits, and so do the pairs of a turn that is not complete. None where all trials of both
         were tested.
     mean_cost_a, mean_cost_b
-        Mean costs; None before the first.
+        Mean costs, of tasks by their weights; None before the first.
+    failed
+        How many of the trials of each failed, if costs are 0 and 1.
     e_a_better, e_b_better
         E-values against "A is not better" and "B is not better": large is evidence; None for one look.
     p_a_better, p_b_better
         Anytime-valid p-values of the same: 1 over the largest e-value so far. With costs of 0 and 1 of one
         task the verdict does not follow from the e-value: it is `alpha` more before the verdict, and at most
-        `alpha` from then on. For one look, p-values as usual.
+        `alpha` from then on. For one look, p-values as usual, of several tasks adjusted as the verdict is.
+    p_alone
+        Of one of several tasks: the same p-values by a test of this task alone.
     first_alarm
         The pair, counted from 1, at which the verdict was reached; if `finished`, the trial
         of B. None while it is UNDECIDED, and for one look.
@@ -106,17 +110,19 @@ class ComparisonFinding(InNotebook):
     pairs: int | None
     mean_cost_a: float | None
     mean_cost_b: float | None
-    e_a_better: float | None
-    e_b_better: float | None
+    failed: tuple[int, int] | None = None
+    e_a_better: float | None = None
+    e_b_better: float | None = None
     p_a_better: float
     p_b_better: float
-    first_alarm: int | None
+    p_alone: tuple[float, float] | None = None
+    first_alarm: int | None = None
     no_worse: bool
     alpha: float
     margin: float
     binary: bool
     paired: bool
-    horizon: int | None
+    horizon: int | None = None
     tasks: int
     finished: bool = False
     method: Method = "anytime"
@@ -171,7 +177,7 @@ class ComparisonFinding(InNotebook):
         """What LeRobot's table calls this, with a margin of 0.1 if none was stated."""
         if self.verdict is not ComparisonVerdict.UNDECIDED:
             return Call.REGRESSED if self.verdict is ComparisonVerdict.A_BETTER else Call.IMPROVED
-        if self.p_a_better <= self.alpha:  # overall, it is adjusted: each policy is better on some task
+        if (self.p_alone or (self.p_a_better,))[0] <= self.alpha:  # overall: each is better on some task
             return Call.SUSPECT if self.tasks == 1 else Call.REGRESSED
         return Call.HELD if self.difference_upper <= (self.margin or CALL_MARGIN) else Call.UNDERPOWERED
 
@@ -193,15 +199,14 @@ class ComparisonFinding(InNotebook):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        content = super().to_dict()
+        content = {
+            name: list(each) if isinstance(each, tuple) else each for name, each in super().to_dict().items()
+        }
+        content |= {name: getattr(self, name) for name in ("difference_lower", "difference_upper")}
+        if self.method != "anytime":
+            content |= {"call": self.call, "episodes_needed": self.episodes_needed}
         del content["limits"]
-        for name in ("names", "unmatched_a", "unmatched_b"):
-            content[name] = list(content[name])
-        limits = {"difference_lower": self.difference_lower, "difference_upper": self.difference_upper}
-        once = (
-            {"call": self.call, "episodes_needed": self.episodes_needed} if self.method != "anytime" else {}
-        )
-        return content | limits | once
+        return content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +224,7 @@ class ComparedTasks(InTable):
         1: its verdict says that the policy is better on at least one task; where each policy is better on
         some, it says nothing about the mean. Other costs: that its mean over tasks is lower.
     tasks
-        The finding on each task. Its p-values and limits are its own, not corrected; its verdict is.
+        The finding on each task. Its p-values are adjusted, too; its limits, and `p_alone`, are its own.
     """
 
     overall: ComparisonFinding

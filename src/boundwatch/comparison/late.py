@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from boundwatch.comparison.evidence import DifferenceBets
 from boundwatch.comparison.region import LAST_PAIR, Region, find_region
-from boundwatch.comparison.walks import Array, binomial
+from boundwatch.comparison.walks import Array, Counts, binomial
 
-Counts = NDArray[np.int64]
 _LOOKS = 64  # a look whenever the pairs that differ have grown by one over this
 _EVENLY, _SHARE = 5.0, 0.95  # up to so many times the table's pairs, and what is spent by then
 _END = 20.0  # from here on a wealth decides

@@ -1,9 +1,9 @@
 """Costs of 0 and 1, no worse by a margin M: a table of counts whose error rate is computed.
 
 After n pairs, A alone has failed in x of them and B alone in y. The table shows that B costs less than M more
-at ``y <= most[n][x]``. Its limits are those of a Brownian motion that spends 0.85 of alpha, mostly late, by
-the date at which 90 % of runs would show it if the two are equally good, and the rest after that. The date,
-and the spread at the margin, are estimated from x and y.
+at ``y <= most[n][x]``. Its limits are those of a Brownian motion that spends 0.85 of alpha, most of it late,
+by the date at which 90 % of runs would show it if the two are equally good, and the rest after that. The
+date, and the spread at the margin, are estimated from x and y.
 
 None of that has to be trusted: the error rate of the finished table is bounded for every distribution of the
 pairs at the margin (`docs/comparison-theory.md`). Let B alone fail with probability M + s h and A alone with
@@ -19,19 +19,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from boundwatch.bounds.two_sample import bernstein_upper
 from boundwatch.comparison.late import Walk
-from boundwatch.comparison.walks import Array, binomial
+from boundwatch.comparison.walks import Array, Counts, binomial
 
-Counts = NDArray[np.int64]
 LATER = 0.08
 """The share of alpha that is left for bets, which go on after the table."""
 _LONGEST = 900  # pairs; where the date is later than that at rates of one half, there is no table
 _BEYOND, _SPARE = 1.2, 1.05  # how far a table goes beyond that date, and time to spare before it
-_BY_DATE, _LATE = 0.85, 3.0  # what is spent by the date, as which power of the time
+_BY_DATE, _EARLY = 0.85, 0.2  # what is spent by the date; of that, evenly, and the rest as the cube of time
+_NOMINAL = 1.04  # the looks and the counts come in steps, so that not all that is spent is used
 _CONSTRAINED = 0.7  # the weight of the spread that fits the margin; the other is as observed
 _LOOKS = 64  # a look whenever the pairs have grown by one over this
 _TOSSES, _LAST = 600, 8.0  # fair coins that stand for the Brownian motion until the date, and how far they go
@@ -68,13 +67,13 @@ def margin_table(alpha: float, margin: float) -> MarginTable:
     **Guarantee**: if B costs at least the margin more, and pairs are i.i.d., whatever ties the two costs of
     one together, the table ever shows the opposite with probability at most `level` <= (1 - LATER) alpha.
     """
-    spend, (date, pairs) = alpha, _size(alpha, margin)
+    spend, (date, pairs) = _NOMINAL * alpha, _size(alpha, margin)
     while True:
         most = _limits(margin, pairs, date, *_boundary(spend))
         level = bernstein_upper(coefficients(forward(most, pairs), margin))
         if level <= (1 - LATER) * alpha:
             return MarginTable(most, level)
-        spend *= 0.97
+        spend *= 0.98
 
 
 def _boundary(alpha: float) -> tuple[Array, Array]:
@@ -83,7 +82,9 @@ def _boundary(alpha: float) -> tuple[Array, Array]:
     while walk.tosses < _LAST * _TOSSES:
         walk.toss(4, 0.5)
         time = walk.tosses / _TOSSES
-        share = _BY_DATE * time**_LATE if time < 1 else _BY_DATE + (1 - _BY_DATE) * (1 - 1 / time)
+        share = _BY_DATE * (_EARLY * time + (1 - _EARLY) * time**3)
+        if time >= 1:
+            share = _BY_DATE + (1 - _BY_DATE) * (1 - 1 / time)
         lead, chance = walk.spend(alpha * share - spent)
         spent += chance
         times.append(time)

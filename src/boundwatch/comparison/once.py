@@ -45,9 +45,12 @@ Array = NDArray[np.float64]
 _MOST_POINTS = 2000  # different costs that are looked at one by one
 
 
+@dataclass(frozen=True)
 class _Judge(ABC):
     """Two samples and how they are judged; side 0 asks whether A is better, side 1 whether B is."""
 
+    a: Any
+    b: Any
     method: Method
 
     @abstractmethod
@@ -67,13 +70,8 @@ class _Judge(ABC):
         return -lower if side else lower
 
 
-@dataclass(frozen=True)
 class _Counts(_Judge):
     """Independent trials that fail or not: the exact unconditional test."""
-
-    a: Array
-    b: Array
-    method: Method = "exact"
 
     def against(self, side: int, margin: float) -> float:
         return rate_difference_p_value(*self._series(side), margin)
@@ -87,13 +85,8 @@ class _Counts(_Judge):
         return (n_a, n_a - a, n_b, n_b - b) if side else (n_a, a, n_b, b)
 
 
-@dataclass(frozen=True)
 class _Costs(_Judge):
     """Independent bounded costs: bets on both, at the least favorable common mean."""
-
-    a: Array
-    b: Array
-    method: Method = "betting"
 
     def against(self, side: int, margin: float) -> float:
         log_e = joint_log_evidence(*self._sides[side], margin)
@@ -124,9 +117,6 @@ class _Pairs(_Judge):
     Of several tasks whose numbers of pairs are not in proportion to their weights, `uneven` has both.
     """
 
-    a: Array
-    b: Array
-    method: Method
     uneven: tuple[Array, Array] | None = None
 
     def p_value(self, side: int) -> float:
@@ -159,10 +149,7 @@ class _Pairs(_Judge):
 class _Tasks(_Judge):
     """All tasks together: no task got worse (costs of 0 and 1), or the mean over tasks did not (others)."""
 
-    a: list[Array]
-    b: list[Array]
     weights: Array
-    method: Method
 
     def p_value(self, side: int) -> float:
         if self.method == "weighted":
@@ -257,8 +244,8 @@ def compare_once(
     tasks = {task: (a.costs[of_a[task]], b.costs[of_b[task]]) for task in same_tasks((a, b), places)}
     if len(tasks) < 2:
         return _finding(_judge(a.costs, b.costs, known), a.costs, b.costs, known)
-    given = a.design.weights
-    weights = np.array([given.get(task, 0.0) if given else 1.0 for task in tasks])
+    given = a.design.weights or dict.fromkeys(tasks, 1.0)
+    weights = np.array([given.get(task, 0.0) for task in tasks])
     return _all_tasks(tasks, weights / weights.sum(), known)
 
 
@@ -286,39 +273,40 @@ def _two(policies: Mapping[str, ArrayLike | Episodes], binary: bool | None) -> l
 def _judge(a: Array, b: Array, known: Mapping[str, Any]) -> _Judge:
     if known["paired"]:
         return _Pairs(a, b, "sign test" if known["binary"] else "betting")
-    return _Counts(a, b) if known["binary"] else _Costs(a, b)
+    return _Counts(a, b, "exact") if known["binary"] else _Costs(a, b, "betting")
 
 
 def _all_tasks(
     tasks: Mapping[str, tuple[Array, Array]], weights: Array, known: Mapping[str, Any]
 ) -> ComparedTasks:
-    """Judge all tasks together and each by itself, and correct the verdicts for their number."""
+    """Judge all tasks together and each by itself, and correct p-values and verdicts for their number."""
     all_a, all_b = ([pair[side] for pair in tasks.values()] for side in (0, 1))
     balanced = all(in_proportion([len(each) for each in costs], weights) for costs in (all_a, all_b))
     a, b = np.concatenate(all_a), np.concatenate(all_b)
-    judge: _Judge
-    if known["paired"]:
+    judge = _judge(a, b, known)
+    if isinstance(judge, _Pairs):
         uneven = None if balanced else (np.array([float(each.size) for each in all_a]), weights)
-        judge = _Pairs(a, b, "sign test" if known["binary"] else "betting", uneven)
-    elif balanced and not known["binary"]:
-        judge = _Costs(a, b)
-    else:
-        judge = _Tasks(all_a, all_b, weights, "stratified" if known["binary"] else "weighted")
+        judge = replace(judge, uneven=uneven)
+    elif known["binary"] or not balanced:
+        judge = _Tasks(all_a, all_b, "stratified" if known["binary"] else "weighted", weights)
     overall = _finding(judge, a, b, known, len(tasks))
+    if not balanced:
+        mean_a, mean_b = (float(weights @ [each.mean() for each in costs]) for costs in (all_a, all_b))
+        overall = replace(overall, mean_cost_a=mean_a, mean_cost_b=mean_b)
     alone = {**known, "unmatched_a": (), "unmatched_b": ()}
-    found = {task: _finding(_judge(*pair, known), *pair, alone) for task, pair in tasks.items()}
+    found = [_finding(_judge(*pair, known), *pair, alone) for pair in tasks.values()]
     of_some_task = overall.method in ("stratified", "sign test")
-    (all_a_better, a_better), (all_b_better, b_better) = (
-        _adjusted(getattr(overall, name), [getattr(each, name) for each in found.values()], of_some_task)
-        for name in ("p_a_better", "p_b_better")
-    )
-    overall = replace(overall, p_a_better=all_a_better, p_b_better=all_b_better)
-    overall = _judged(overall, (all_a_better, all_b_better))
-    judged = {
-        task: _judged(each, p_values)
-        for (task, each), p_values in zip(found.items(), zip(a_better, b_better, strict=True), strict=True)
-    }
-    return ComparedTasks(overall=overall, tasks=judged)
+    own = [(each.p_a_better, each.p_b_better) for each in found]
+    sides = [
+        _adjusted(p_overall, [each[side] for each in own], of_some_task)
+        for side, p_overall in enumerate((overall.p_a_better, overall.p_b_better))
+    ]
+    together, *each_task = zip(*(np.append(p_all, p_tasks).tolist() for p_all, p_tasks in sides), strict=True)
+    judged = [
+        _judged(replace(each, p_alone=alone), p_values)
+        for each, alone, p_values in zip(found, own, each_task, strict=True)
+    ]
+    return ComparedTasks(overall=_judged(overall, together), tasks=dict(zip(tasks, judged, strict=True)))
 
 
 def _adjusted(p_overall: float, p_values: list[float], of_some_task: bool) -> tuple[float, Array]:
@@ -333,7 +321,8 @@ def _judged(finding: ComparisonFinding, p_values: tuple[float, float]) -> Compar
     """Return the same by adjusted p-values; of one task, without a margin, "no worse" is "better"."""
     verdict = _verdict(p_values, finding.alpha)
     kept = finding.no_worse if finding.margin or finding.tasks > 1 else verdict is ComparisonVerdict.B_BETTER
-    return replace(finding, verdict=verdict, no_worse=kept)
+    a_better, b_better = p_values
+    return replace(finding, verdict=verdict, no_worse=kept, p_a_better=a_better, p_b_better=b_better)
 
 
 def _finding(
@@ -353,16 +342,13 @@ def _finding(
         pairs=a.size if known["paired"] else None,
         mean_cost_a=float(a.mean()),
         mean_cost_b=float(b.mean()),
-        e_a_better=None,
-        e_b_better=None,
         p_a_better=p_values[0],
         p_b_better=p_values[1],
-        first_alarm=None,
         no_worse=bool(shown),
-        horizon=None,
         tasks=tasks,
         method=judge.method,
         limits=partial(judge.limit, alpha),
+        failed=(round(a.sum()), round(b.sum())) if known["binary"] else None,
         **known,
     )
 

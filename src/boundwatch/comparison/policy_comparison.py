@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Literal
+from itertools import zip_longest
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -17,27 +17,25 @@ from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.bets import Bets
-from boundwatch.bounds.cost_grid import STEPS, CostGrid
+from boundwatch.bounds.cost_grid import CostGrid
+from boundwatch.bounds.joint_evidence import references_of, sides_against
+from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
 from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
-from boundwatch.comparison.finished import Finished
 from boundwatch.comparison.late import late_line
 from boundwatch.comparison.margin import LATER, has_table, margin_table
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
-from boundwatch.errors import Argument, InvalidCost, InvalidSetting, SchemaMismatch
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal, SchemaMismatch
 
 _SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks", "finished")
 _REACHED = ("n_a", "n_b", "pairs", "verdict", "first_alarm", "no_worse")
-_KEPT = ("totals", "failures", "evidence", "best", "logs", "late", "margin_logs", "squares")
-_TWO = Meta(min_length=2, max_length=2)
-Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """A comparison as plain JSON values."""
+    """A comparison as plain JSON values: what it was made with, and all costs."""
 
     kind: Literal["PolicyComparison"]
     version: Literal[1]
@@ -46,25 +44,9 @@ class _State:
     binary: bool
     paired: bool
     horizon: int | None
-    tasks: Count
+    tasks: int
     finished: bool
-    n_a: Count
-    n_b: Count
-    pairs: Count
-    verdict: ComparisonVerdict
-    first_alarm: Count | None
-    no_worse: bool
-    totals: Annotated[list[float], _TWO]
-    waiting: Annotated[list[list[Probability]], _TWO]
-    failures: Annotated[list[Count], _TWO]
-    logs: list[list[float]]
-    late: Annotated[list[Count], _TWO]
-    evidence: Annotated[list[float], _TWO]
-    best: Annotated[list[float], _TWO]
-    margin_logs: list[float]
-    squares: float
-    reference: tuple[Literal[0, 1], Count, Count] | None
-    halves: dict[str, float]
+    costs: Annotated[list[list[Probability]], Meta(min_length=2, max_length=2)]
 
 
 class PolicyComparison:
@@ -171,16 +153,15 @@ class PolicyComparison:
         self.verdict = ComparisonVerdict.UNDECIDED
         self.first_alarm: int | None = None
         self.no_worse = False
+        self._costs: tuple[list[float], list[float]] = ([], [])
         self._totals = [0.0, 0.0]
-        self._waiting: tuple[deque[float], deque[float]] = (deque(), deque())
         # Binary costs: failures of A and B; of matched pairs, only where they differ.
         self._failures = [0, 0]
         self._logs = np.tile(self._bets.log_shares, (2, 1))
         # After the table of independent trials: failures of both when it ended, pairs that differ since.
         self._late = [0, 0]
         self._reference: Finished | None = None
-        self._evidence = [0.0, 0.0]
-        self._best = [0.0, 0.0]
+        self._evidence, self._best = [0.0, 0.0], [0.0, 0.0]
         self._halves = CostGrid()
         self._squares = 0.0  # of the differences
         self._margin_logs = np.zeros(0) if self._margin_bets is None else self._margin_bets.log_shares.copy()
@@ -220,8 +201,8 @@ class PolicyComparison:
             for cost in both[0]:
                 self._count(cost, None)
             both[0] = []
-        for i in range(max(map(len, both))):
-            self._count(*(costs[i] if i < len(costs) else None for costs in both))
+        for pair in zip_longest(*both):
+            self._count(*pair)
         return self._finding()
 
     def finding(self) -> ComparisonFinding:
@@ -243,18 +224,8 @@ class PolicyComparison:
         >>> again.update(cost_b=0.2).e_b_better == test.update(cost_b=0.2).e_b_better
         True
         """
-        kept = {name: getattr(self, f"_{name}") for name in _KEPT}
-        return {
-            "kind": "PolicyComparison",
-            "version": 1,
-            **self._settings,
-            **{name: getattr(self, name) for name in _REACHED},
-            **{name: np.asarray(each).tolist() for name, each in kept.items()},
-            "verdict": self.verdict.value,
-            "waiting": [list(costs) for costs in self._waiting],
-            "reference": None if self._reference is None else list(self._reference),
-            "halves": {str(i): value for i, value in enumerate(self._halves.weights.tolist()) if value},
-        }
+        costs = [list(each) for each in self._costs]
+        return {"kind": "PolicyComparison", "version": 1, **self._settings, "costs": costs}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> PolicyComparison:
@@ -266,29 +237,12 @@ class PolicyComparison:
             What `state_dict` returned, possibly through a JSON file.
         """
         found = convert(_State, state, "state")
-        test = cls(**{name: getattr(found, name) for name in _SETTINGS})
-        for name in _REACHED:
-            setattr(test, name, getattr(found, name))
-        ahead = [test.n_a - test.pairs, test.n_b - test.pairs]
-        fits = {
-            "pairs": test.pairs == min(test.n_a, test.n_b) // test.tasks * test.tasks,
-            "waiting": list(map(len, found.waiting)) == ahead,
-            "logs": np.shape(found.logs) == test._logs.shape,
-            "late": found.late[0] <= 2 * LAST_PAIR and found.late[1] <= test.pairs,
-            "margin_logs": len(found.margin_logs) == test._margin_logs.size,
-            "halves": all(key.isdecimal() and int(key) <= STEPS for key in found.halves),
-        }
-        for name, does in fits.items():
-            if not does:
-                problem = "does not go with the rest of the state"
-                raise SchemaMismatch(problem, name=f"state.{name}", remedy="it is damaged: use a copy")
-        for name in _KEPT:
-            known = getattr(found, name)
-            setattr(test, f"_{name}", np.array(known) if name.endswith("logs") else known)
-        test._reference = None if found.reference is None else Finished(*found.reference)
-        test._waiting = (deque(found.waiting[0]), deque(found.waiting[1]))
-        for key, weight in found.halves.items():
-            test._halves.weights[int(key)] = weight
+        try:
+            test = cls(**{name: getattr(found, name) for name in _SETTINGS})
+            if any(found.costs):
+                test.update_many(*(costs or None for costs in found.costs))
+        except Refusal as error:
+            raise SchemaMismatch(f"the state is damaged: {error}") from error
         return test
 
     def _check(self, cost: float, name: str) -> float:
@@ -299,32 +253,31 @@ class PolicyComparison:
 
     def _count(self, cost_a: float | None, cost_b: float | None) -> None:
         if self.finished:
-            self._begin((cost_a is not None, cost_b is not None))
-        self.n_a += cost_a is not None
-        self.n_b += cost_b is not None
+            self._begin(cost_a is not None, cost_b is not None)
         for side, cost in enumerate((cost_a, cost_b)):
             if cost is not None:
                 self._totals[side] += cost
-                self._waiting[side].append(cost)
-        waiting_a, waiting_b = self._waiting
-        while min(len(waiting_a), len(waiting_b)) >= self.tasks:
+                self._costs[side].append(cost)
+        self.n_a, self.n_b = map(len, self._costs)
+        while min(self.n_a, self.n_b) - self.pairs >= self.tasks:
             aimed = 0.0  # one size for the whole turn
             if self._margin_bets is not None:
                 aimed = self._margin_bets.size(self.pairs, self._squares, float(self._margin_logs[-1]))
-            for _ in range(self.tasks):
-                self._bet(waiting_a.popleft(), waiting_b.popleft(), aimed)
+            for place in range(self.pairs, self.pairs + self.tasks):
+                self._bet(self._costs[0][place], self._costs[1][place], aimed)
             self._look()
-
         if self._reference is not None:
             self._look()
 
-    def _begin(self, of: tuple[bool, bool]) -> None:
+    def _begin(self, a_comes: bool, b_comes: bool) -> None:
         """Once B begins, keep what was counted of A."""
-        if self._reference is None and not of[1]:
+        if self._reference is None and not b_comes:
             return
-        known = self._reference or Finished(0, self.n_a, round(self._totals[0]))
-        known.check(of[known.first])
-        self._reference = known
+        if a_comes or not 0 < self.n_a <= MOST_REFERENCE_TRIALS:
+            problem = f"policy A must be finished before B begins, after {self.n_a} trials it is not"
+            remedy = f"count all of its trials first, at most {MOST_REFERENCE_TRIALS}; or say finished=False"
+            raise InvalidCost(problem, remedy=remedy)
+        self._reference = self._reference or Finished(self.n_a, round(self._totals[0]))
 
     def _bet(self, cost_a: float, cost_b: float, aimed: float) -> None:
         self.pairs += 1
@@ -375,27 +328,25 @@ class PolicyComparison:
         return late_line(self.alpha, pooled).alarms(differing, worse - better)
 
     def _new(self) -> tuple[int, int]:
-        """Return trials and failures of the policy that came second."""
-        second = 0 if self._reference is None else 1 - self._reference.first
-        return (self.n_a, self.n_b)[second], round(self._totals[second])
+        """Return trials and failures of B."""
+        return self.n_b, round(self._totals[1])
 
     def _finding(self) -> ComparisonFinding:
+        limits = partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs)
+        if self._reference is not None:
+            limits = partial(self._reference.limit, *self._new(), self.alpha)
         return ComparisonFinding(
             **{name: getattr(self, name) for name in _REACHED},
             mean_cost_a=self._totals[0] / self.n_a if self.n_a else None,
             mean_cost_b=self._totals[1] / self.n_b if self.n_b else None,
+            failed=(round(self._totals[0]), round(self._totals[1])) if self.binary else None,
             e_a_better=bounded_exp(self._evidence[0]),
             e_b_better=bounded_exp(self._evidence[1]),
             p_a_better=self._p_value(0),
             p_b_better=self._p_value(1),
             **self._settings,
-            limits=self._limits(),
+            limits=limits,
         )
-
-    def _limits(self) -> Callable[[int], float]:
-        if self._reference is None:
-            return partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs)
-        return partial(self._reference.limit, *self._new(), self.alpha)
 
     def _p_value(self, side: int) -> float:
         best = min(self._best[side], 708.0)  # a p-value of 0 would claim too much
@@ -414,22 +365,37 @@ def _limit(halves: CostGrid, alpha: float, pairs: int, side: int) -> float:
 
 def check_horizon(horizon: object, *, binary: bool, tasks: int = 1) -> int | None:
     """Return the largest number of pairs, if there is one, or refuse what is not."""
-    if horizon is None:
-        return None
-    number, problem, remedy = _whole(horizon, "horizon", "pairs"), "", "leave it out"
-    if tasks > 1:
-        problem = f"goes with one task, but {tasks} take turns"
-    elif not binary:
-        problem = "goes with costs of 0 and 1 only"
-    elif number > LONGEST_HORIZON:
-        problem = f"is more than {LONGEST_HORIZON} pairs, for which no table is made"
-        remedy = "leave it out: there is then no end, and it needs only a few more pairs"
-    if problem:
-        raise InvalidSetting(problem, name="horizon", value=horizon, remedy=remedy)
-    return number
+    number = LONGEST_HORIZON if horizon is None else _whole(horizon, "horizon", "pairs")
+    problem = "goes with costs of 0 and 1 of one task only" if tasks > 1 or not binary else ""
+    if number > LONGEST_HORIZON:
+        problem = f"is more than {LONGEST_HORIZON} pairs; without an end a few more do"
+    if problem and horizon is not None:
+        raise InvalidSetting(problem, name="horizon", value=horizon, remedy="leave it out")
+    return None if horizon is None else number
 
 
 def _whole(value: object, name: str, of_what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InvalidSetting(f"is no number of {of_what}", name=name, value=value, remedy="give 1 or more")
     return int(value)
+
+
+class Finished(NamedTuple):
+    """The trials and failures of policy A, which was finished before B's first trial: all count at once."""
+
+    n: int
+    failures: int
+
+    def decides(self, side: int, trials: int, failures: int, alpha: float) -> bool:
+        """Return whether so many failures of B say that A (0) or B (1) is better."""
+        # If B is to be better, the same is asked of its successes.
+        b, a = (trials - failures, self.n - self.failures) if side else (failures, self.failures)
+        return bool(b >= alarm_line(self.n, a, alpha).needed(trials)[trials])
+
+    def limit(self, trials: int, failures: int, alpha: float, side: int) -> float:
+        """Return a limit on the difference, by bets on both at the least favorable common rate."""
+        points = np.array([0.0, 1.0])
+        old, new = (np.array([n - k, k], float) for n, k in (self, (trials, failures)))
+        sides = sides_against(references_of(points, old), (alpha, alpha), None, binary=True)
+        lower = sides[side].difference_lower(points, new)
+        return -lower if side else lower

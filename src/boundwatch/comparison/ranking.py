@@ -26,7 +26,7 @@ from boundwatch.errors import InvalidCost, InvalidSetting
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RankedPolicy:
     """One policy of a `Ranking`.
 
@@ -59,7 +59,7 @@ class RankedPolicy:
         return f"{name} (group {letters}): mean cost {mean} in {n} trials, expected {limits}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RankedPair:
     """What is known about two policies of a `Ranking`.
 
@@ -89,7 +89,7 @@ class RankedPair:
         return f"{self.better} {shown} better than {self.worse} after {self.pairs} pairs"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ranking(InNotebook):
     """The answer of `rank`.
 
@@ -181,57 +181,34 @@ def rank(
     """
     alpha, paired = check_level(alpha, "alpha"), check_flag(paired, "paired")
     checked = _check_policies(costs, paired=paired)
-    means = {name: float(values.mean()) for name, values in checked.items()}
-    names = sorted(checked, key=lambda name: means[name])  # a stable sort: ties stay in their order
+    names = sorted(checked, key=lambda name: float(checked[name].mean()))  # stable: ties stay in their order
     logs = {(a, b): _log_e_value(checked[a], checked[b]) for a, b in permutations(names, 2)}
     adjusted = dict(zip(logs, close(np.array(list(logs.values()))), strict=True))
     exact = _is_binary(checked.values(), binary)
     pairs = []
     for a, b in combinations(names, 2):
         better, worse = (a, b) if logs[a, b] >= logs[b, a] else (b, a)
+        if exact:
+            test = PolicyComparison(alpha / len(logs), binary=True, paired=paired)
+            verdict = test.update_many(checked[a], checked[b]).verdict
+            if verdict is not ComparisonVerdict.UNDECIDED:
+                better, worse = (a, b) if verdict is ComparisonVerdict.A_BETTER else (b, a)
         p_value = min(1.0, math.exp(-adjusted[better, worse]))
         decided = p_value <= alpha
-        if exact:
-            verdict = (
-                PolicyComparison(alpha / len(logs), binary=True, paired=paired)
-                .update_many(checked[a], checked[b])
-                .verdict
-            )
+        if exact:  # as in `joint_p_value`: the verdict is another event than that of the e-values
             decided = verdict is not ComparisonVerdict.UNDECIDED
-            if decided:
-                better, worse = (a, b) if verdict is ComparisonVerdict.A_BETTER else (b, a)
-                p_value = math.exp(-adjusted[better, worse])
-            # As in `joint_p_value`: the verdict is another event than that of the e-values.
             p_value = min(p_value, alpha) if decided else min(p_value + alpha, 1.0)
-        pairs.append(
-            RankedPair(
-                better=better,
-                worse=worse,
-                decided=decided,
-                pairs=min(checked[a].size, checked[b].size),
-                e_value=bounded_exp(logs[better, worse]),
-                adjusted_p=p_value,
-            )
-        )
+        n, e_value = min(checked[a].size, checked[b].size), bounded_exp(logs[better, worse])
+        pairs.append(RankedPair(better, worse, decided, n, e_value, p_value))
     letters = letter_display(names, [(pair.better, pair.worse) for pair in pairs if pair.decided])
     next_pair, next_trials = _next_pair(checked, pairs, names[0], math.log(len(logs) / alpha), paired=paired)
-    return Ranking(
-        policies=tuple(
-            RankedPolicy(
-                name=name,
-                n=checked[name].size,
-                mean_cost=means[name],
-                letters=letters[name],
-                **_limits(checked[name], alpha / (2 * len(names))),
-            )
-            for name in names
-        ),
-        pairs=tuple(pairs),
-        alpha=alpha,
-        paired=paired,
-        next_pair=next_pair,
-        next_trials=next_trials,
-    )
+    policies = [
+        RankedPolicy(
+            name, each.size, float(each.mean()), letters[name], *_limits(each, alpha / (2 * len(names)))
+        )
+        for name, each in ((name, checked[name]) for name in names)
+    ]
+    return Ranking(tuple(policies), tuple(pairs), alpha, paired, next_pair, next_trials)
 
 
 def _is_binary(costs: Iterable[Array], binary: bool | None) -> bool:
@@ -308,11 +285,11 @@ def _log_e_value(better: Array, worse: Array) -> float:
     return float(np.logaddexp.reduce(capitals))
 
 
-def _limits(costs: Array, alpha: float) -> dict[str, float]:
+def _limits(costs: Array, alpha: float) -> tuple[float, float]:
     memory, bets = CostGrid(), Bets.for_costs(binary=False)
     for cost in costs.tolist():
         memory.add(cost)
-    return {"lower": memory.mean_lower(bets, alpha), "upper": memory.mean_upper(bets, alpha)}
+    return memory.mean_lower(bets, alpha), memory.mean_upper(bets, alpha)
 
 
 def _next_pair(
@@ -320,17 +297,15 @@ def _next_pair(
 ) -> tuple[tuple[str, str] | None, int | None]:
     """Return the undecided pair that fewest trials would decide, of the leader's if it has any."""
     undecided = [pair for pair in pairs if not pair.decided]
-    if not undecided:
-        return None, None
-    near = [pair for pair in undecided if leader in (pair.better, pair.worse)] or undecided
-    trials = []
-    for pair in near:
+    trials = {}
+    for pair in [each for each in undecided if leader in (each.better, each.worse)] or undecided:
         growth = _growth(costs[pair.better], costs[pair.worse], paired=paired)
         missing = max(nats - math.log(max(pair.e_value, 1e-300)), 0.5)
-        trials.append(missing / growth if growth > 0 else math.inf)
-    first = int(np.argmin(trials))
-    names = near[first].better, near[first].worse
-    return names, None if math.isinf(trials[first]) else math.ceil(trials[first])
+        trials[pair.better, pair.worse] = missing / growth if growth > 0 else math.inf
+    if not trials:
+        return None, None
+    names = min(trials, key=lambda each: trials[each])
+    return names, None if math.isinf(trials[names]) else math.ceil(trials[names])
 
 
 def _growth(better: Array, worse: Array, *, paired: bool) -> float:

@@ -21,13 +21,11 @@ from functools import cached_property, lru_cache
 from importlib import resources
 
 import numpy as np
-from numpy.typing import NDArray
 
 from boundwatch.bounds.two_sample import SLACK, bernstein_upper, raise_degree
-from boundwatch.comparison.evidence import DifferenceBets, rate_pairs
-from boundwatch.comparison.walks import Array, IndependentWalk, binomial
+from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.walks import Array, Counts, back, binomial, forward, order_shares, outcomes
 
-Counts = NDArray[np.int64]
 LAST_PAIR = 300
 """The open-ended tables end here."""
 LONGEST_HORIZON = 300
@@ -38,6 +36,7 @@ RATES = 60
 KNOTS = 16
 _SWEEPS, _REFINEMENTS = 6, 16
 _LOWEST_PRICE = -8.0
+_EDGE = 0.015  # on the scale arcsin(sqrt(rate))
 # Of alpha, so much is left for what comes after the table where it has seen so many pairs that differ; where
 # it has seen fewer, more. It costs 2 to 4 % more pairs for large differences, 13 % where few trials fail.
 _LEFT, _ENOUGH, _RARELY, _MOST_LEFT = 0.125, 90.0, 2.05, 0.4
@@ -61,8 +60,7 @@ class Region:
     @cached_property
     def ending(self) -> tuple[Array, Array]:
         """The shares of the orders with S failures that end at (a, b) without an alarm, and that alarm."""
-        n, walk = len(self.needed) - 1, IndependentWalk()
-        alive = forward(walk, [np.array(row) for row in self.needed]) * walk.shares(n)
+        alive = forward([np.array(row) for row in self.needed]) * order_shares(len(self.needed) - 1)
         both = alive, _alarmed(alive)
         for shared in both:
             shared.setflags(write=False)  # threads share it
@@ -85,21 +83,9 @@ class SignRegion:
         return log_wealth >= math.log(self.threshold)
 
 
-def forward(walk: IndependentWalk, needed: list[Counts]) -> Array:
-    """Return, for every (a, b) after the last pair, the share of its orders that have had no alarm."""
-    alive: Array = np.ones((1, 1))
-    for n in range(1, len(needed)):
-        alive = walk.forth(alive, n)
-        alive[np.arange(n + 1) >= needed[n][:, None]] = 0.0
-    return alive
-
-
-def alarm_coefficients(walk: IndependentWalk, alive: Array) -> Array:
-    """Return Bernstein coefficients of the false-alarm probability in the common rate.
-
-    `alive` is what `forward` returned.
-    """
-    return _alarmed(alive * walk.shares(alive.shape[0] - 1))
+def alarm_coefficients(alive: Array) -> Array:
+    """Return Bernstein coefficients of the false-alarm probability, from what `forward` returned."""
+    return _alarmed(alive * order_shares(alive.shape[0] - 1))
 
 
 def _alarmed(shares: Array) -> Array:
@@ -114,18 +100,17 @@ class _Design:
 
     def __init__(self, alpha: float, pairs: int, *, open_ended: bool) -> None:
         self.alpha, self.pairs = alpha, pairs
-        walk = self.walk = IndependentWalk()
         rates_a, rates_b, weights = _alternatives(pairs, open_ended=open_ended)
-        self.worlds = [walk.chances(pairs, rates_a, rates_b, weights / weights.sum())]
+        self.worlds = [outcomes(pairs, rates_a, rates_b, weights / weights.sum())]
         for n in range(pairs - 1, 0, -1):
-            self.worlds.append(walk.back(self.worlds[-1], n))
+            self.worlds.append(back(self.worlds[-1], n))
         # What it costs, in pairs, not to have found a difference when the table ends.
         self.miss = 30.0 if open_ended else 0.75 * pairs
         angles = (np.arange(RATES) + 0.5) / RATES * np.pi / 2
         degree = 2 * pairs
         self.rates = np.sin(angles) ** 2
         self.binomial = binomial(degree, self.rates)
-        self.shares = walk.shares(pairs)
+        self.shares = order_shares(pairs)
         self.pooled = np.add.outer(np.arange(pairs + 1), np.arange(pairs + 1))
         self.knots = 0.03 + np.linspace(0, 1, KNOTS) ** 1.3 * (np.pi / 4 - 0.03)
         self.hats = _hats(_fold(angles), self.knots)
@@ -140,8 +125,8 @@ class _Design:
     def region(self, prices: Array) -> tuple[list[Counts], Array]:
         """Return the best region for prices (logarithms, at the knots), and its coefficients."""
         weights = self.binomial @ np.exp(self.hats @ prices)
-        needed = _backward(self.walk, self.worlds, self.shares * weights[self.pooled], self.miss)
-        return needed, self._coefficients(needed)
+        needed = _backward(self.worlds, self.shares * weights[self.pooled], self.miss)
+        return needed, alarm_coefficients(forward(needed))
 
     def solve(self) -> tuple[list[Counts], float]:
         """Return a region that keeps alpha, and its level."""
@@ -177,9 +162,6 @@ class _Design:
         """Return whether no more is spent than may be, at any rate."""
         return bool((raised * (1 + SLACK) + SLACK * 1e-3 <= self.allowed).all())
 
-    def _coefficients(self, needed: list[Counts]) -> Array:
-        return alarm_coefficients(self.walk, forward(self.walk, needed))
-
 
 def _left_for_later(pairs: int, rates: Array) -> Array:
     """Return the share of alpha that a table without a horizon leaves at each common rate."""
@@ -190,13 +172,26 @@ def _left_for_later(pairs: int, rates: Array) -> Array:
 def _alternatives(pairs: int, *, open_ended: bool) -> tuple[Array, Array, Array]:
     """Return the rates whose mean number of pairs is to be small, and how much each counts."""
     if open_ended:  # those that the table is likely to find; smaller ones are for what comes after it
-        low, high, gaps = rate_pairs(0.18, 0.9, 40)
+        low, high, gaps = _rate_pairs(0.18, 0.9, 40)
         middle = np.arcsin(np.sqrt(low)) + gaps / 2
         # Around one half there are differences of all sizes; large ones must not crowd out small ones.
         return low, high, gaps**2.2 * (0.35 / gaps) ** (0.3 * np.sin(2 * middle) ** 2)
     smallest = 0.1 * math.sqrt(200 / pairs)  # what the horizon can just find
-    low, high, gaps = rate_pairs(min(smallest, 0.8), 1.2, 40)
+    low, high, gaps = _rate_pairs(min(smallest, 0.8), 1.2, 40)
     return low, high, 1 / gaps  # nearly all of the power is to be had for small differences
+
+
+def _rate_pairs(smallest: float, largest: float, middles: int) -> tuple[Array, Array, Array]:
+    """Return pairs of rates p0 < p1 and the distances between them, evenly spread in difficulty.
+
+    On the scale arcsin(sqrt(rate)) the middles are equally spaced and the distances grow by sqrt(2) each.
+    """
+    steps = math.floor(2 * math.log2(largest / smallest) + 1e-9) + 1
+    gaps = np.repeat(smallest * math.sqrt(2) ** np.arange(steps), middles)
+    middle = np.tile((np.arange(middles) + 0.5) / middles * np.pi / 2, steps)
+    low, high = middle - gaps / 2, middle + gaps / 2
+    inside = (low > _EDGE) & (high < np.pi / 2 - _EDGE)
+    return np.sin(low[inside]) ** 2, np.sin(high[inside]) ** 2, gaps[inside]
 
 
 def _fold(angles: Array) -> Array:
@@ -205,11 +200,11 @@ def _fold(angles: Array) -> Array:
     return folded
 
 
-def _backward(walk: IndependentWalk, worlds: list[Array], price: Array, miss: float) -> list[Counts]:
+def _backward(worlds: list[Array], price: Array, miss: float) -> list[Counts]:
     """Return the region that stops where stopping is cheaper than the best way of going on.
 
     Both `worlds` (chances under the alternatives, after the last pair, the one before, …) and `price` (of an
-    alarm, under common rates) are sums over rates of chances of (a, b), and `walk.back` takes such sums one
+    alarm, under common rates) are sums over rates of chances of (a, b), and `back` takes such sums one
     pair back. So only the difference between the value and the price has to be kept.
     """
     pairs = len(worlds)
@@ -217,7 +212,7 @@ def _backward(walk: IndependentWalk, worlds: list[Array], price: Array, miss: fl
     gain = miss * worlds[0] - price
     for n in range(pairs, 0, -1):
         if n < pairs:
-            gain = walk.back(gain, n)
+            gain = back(gain, n)
             gain += worlds[pairs - n]
         a = np.arange(n + 1)
         stops = np.logical_and.accumulate(gain[:, ::-1] >= 0, axis=1).sum(axis=1)

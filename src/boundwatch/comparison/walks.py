@@ -14,43 +14,47 @@ from scipy.special import xlogy
 from boundwatch.bounds.two_sample import log_choose
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
-class IndependentWalk:
-    """Every trial is a draw of its own."""
+def outcomes(n: int, rates_a: Array, rates_b: Array, weights: Array) -> Array:
+    """Return the weighted chances of (a, b) after n pairs when nothing stops them."""
+    value: Array = (binomial(n, rates_a) * weights) @ binomial(n, rates_b).T
+    return value
 
-    def chances(self, n: int, rates_a: Array, rates_b: Array, weights: Array) -> Array:
-        """Return the weighted chances of (a, b) after n pairs when nothing stops them."""
-        value: Array = (binomial(n, rates_a) * weights) @ binomial(n, rates_b).T
-        return value
 
-    def shares(self, n: int) -> Array:
-        """Return the share of (a, b) in all orders with its a + b: C(n, a) C(n, b)/C(2n, a + b)."""
-        k = np.arange(n + 1)
-        one = log_choose(n, k)
-        value: Array = np.exp(one[:, None] + one - log_choose(2 * n, k[:, None] + k))
-        return value
+def order_shares(n: int) -> Array:
+    """Return the share of (a, b) in all orders with its a + b: C(n, a) C(n, b)/C(2n, a + b)."""
+    k = np.arange(n + 1)
+    one = log_choose(n, k)
+    value: Array = np.exp(one[:, None] + one - log_choose(2 * n, k[:, None] + k))
+    return value
 
-    def back(self, values: Array, n: int) -> Array:
-        """Sum over the outcomes of pair n + 1, of values that are chances times something."""
-        up = np.arange(1, n + 2) / (n + 1)
-        stay = 1 - np.arange(n + 1) / (n + 1)
-        rows = values[1:] * up[:, None]
-        rows += values[:-1] * stay[:, None]
-        value: Array = rows[:, 1:] * up
-        value += rows[:, :-1] * stay
-        return value
 
-    def forth(self, alive: Array, n: int) -> Array:
-        """Return the shares of the orders to each (a, b) after n pairs whose first n - 1 were alive."""
+def back(values: Array, n: int) -> Array:
+    """Sum over the outcomes of pair n + 1, of values that are chances times something."""
+    up = np.arange(1, n + 2) / (n + 1)
+    stay = 1 - np.arange(n + 1) / (n + 1)
+    rows = values[1:] * up[:, None]
+    rows += values[:-1] * stay[:, None]
+    value: Array = rows[:, 1:] * up
+    value += rows[:, :-1] * stay
+    return value
+
+
+def forward(needed: list[Counts]) -> Array:
+    """Return, for every (a, b) after the last pair, the share of its orders that have had no alarm."""
+    alive: Array = np.ones((1, 1))
+    for n in range(1, len(needed)):
         failed = np.arange(n + 1) / n
         rows = np.zeros((n + 1, n))
         rows[1:] = alive * failed[1:, None]
         rows[:-1] += alive * (1 - failed[:-1, None])
-        value = np.zeros((n + 1, n + 1))
-        value[:, 1:] = rows * failed[1:]
-        value[:, :-1] += rows * (1 - failed[:-1])
-        return value
+        alive = np.zeros((n + 1, n + 1))
+        alive[:, 1:] = rows * failed[1:]
+        alive[:, :-1] += rows * (1 - failed[:-1])
+        alive[np.arange(n + 1) >= needed[n][:, None]] = 0.0
+    return alive
 
 
 def binomial(n: int, rates: Array) -> Array:

@@ -45,9 +45,7 @@ class Evidence(Interface):
 
 
 class _OfRounds(PolicyComparison):
-    """Conditions may drift from round to round."""
-
-    drifting = True
+    drifting = True  # conditions may, from round to round
 
 
 class Comparing:
@@ -66,9 +64,7 @@ class Comparing:
     @property
     def answered(self) -> bool:
         """Whether there is a verdict, or with a margin, whether the second is shown to be no worse."""
-        if self._margin:
-            return self.test.no_worse
-        return self.test.verdict is not ComparisonVerdict.UNDECIDED
+        return self.test.no_worse if self._margin else self.test.verdict is not ComparisonVerdict.UNDECIDED
 
     def take(self, costs: Round) -> None:
         """Count a complete round."""

@@ -145,11 +145,12 @@ def _strength(e_value: float | None, p_value: float) -> str:
 
 def _outcomes(finding: ComparisonFinding) -> Iterator[str]:
     """Yield what was seen of each policy."""
-    for n, mean in ((finding.n_a, finding.mean_cost_a), (finding.n_b, finding.mean_cost_b)):
+    both = (finding.n_a, finding.mean_cost_a), (finding.n_b, finding.mean_cost_b)
+    for (n, mean), failed in zip(both, finding.failed or (0, 0), strict=True):
         if mean is None:
             yield "no trials yet"
         elif finding.binary:
-            yield f"{count(round(mean * n), 'failure')} in {count(n, 'trial')} ({percent(mean)})"
+            yield f"{count(failed, 'failure')} in {count(n, 'trial')} ({percent(mean)})"
         else:
             yield f"mean cost {shortest(round(mean, 4))} over {count(n, 'trial')}"
 
@@ -236,7 +237,9 @@ def task_table(compared: ComparisonFinding | ComparedTasks) -> tuple[tuple[str, 
     rows = []
     for task, each in compared.rows.items():
         both = ((each.mean_cost_a or 0.0, each.n_a), (each.mean_cost_b or 0.0, each.n_b))
-        cells = [f"{round(mean * n)}/{n}" if each.binary else f"{mean:.3f} ({n})" for mean, n in both]
+        cells = [f"{mean:.3f} ({n})" for mean, n in both]
+        if each.failed is not None:
+            cells = [f"{failed}/{n}" for failed, (_, n) in zip(each.failed, both, strict=True)]
         needed = "" if each.episodes_needed is None else f"about {each.episodes_needed:,}"
         p_values = {"REGRESSED": each.p_a_better, "SUSPECT": each.p_a_better, "IMPROVED": each.p_b_better}
         p_value = p_values.get(each.call.name, min(each.p_a_better, each.p_b_better))  # of what it says
