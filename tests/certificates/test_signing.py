@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from boundwatch.errors import BoundwatchError, CertificateError, InvalidSetting
 RNG = np.random.default_rng(4)
 BOUNDED = RNG.beta(2, 6, 60).round(4)
 BINARY = (RNG.random(60) < 0.2).astype(int)
-PAGE = Path(__file__).parents[2] / "docs" / "signing.md"
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +119,10 @@ def said_without_key(path):
     return ", ".join(filter(None, map(on_trust, each)))
 
 
-@pytest.mark.parametrize(("name", "make", "forge", "said"), FORGERIES, ids=[row[0] for row in FORGERIES])
-def test_every_forgery_is_refused_with_a_key(tmp_path, keys, name, make, forge, said):
+@pytest.mark.parametrize(
+    ("make", "forge", "said"), [row[1:] for row in FORGERIES], ids=[row[0] for row in FORGERIES]
+)
+def test_every_forgery_is_refused_with_a_key(tmp_path, keys, make, forge, said):
     private, public = keys
     path, certificate = tmp_path / "certificate.json", make()
     certificate.save(path)
@@ -133,9 +133,6 @@ def test_every_forgery_is_refused_with_a_key(tmp_path, keys, name, make, forge, 
         load(path, key=public)
     found = said_without_key(path)
     assert said in found if said else found == ""
-    row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| {name} |"))
-    caught = "refused" if found.startswith("error") else "a note" if found else "nothing"
-    assert row.split("|")[2].strip() == caught
 
 
 def test_there_are_twenty_seven():

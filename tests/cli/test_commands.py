@@ -77,7 +77,7 @@ def test_examples_in_help_run(run, folder):
     expected = {
         "certify": [0, 0, 0, 0, 0, 0],
         "verify": [0, 0],
-        "show": [0, 0],
+        "show": [0],
         "check": [0, 3, 3, 0],
         "report": [0, 0],
         "plan": [0, 0, 0, 0, 0, 0, 0],
@@ -247,7 +247,7 @@ def test_check_says_verdict_and_evidence(run, folder, costs, verdict):
         "probability at most 0.055 (delta 0.005 included) in any world that is not worse",
         "probability at most 0.055 (delta 0.005 included) in any world that is worse",
         "hypothesis-test, new episodes judged jointly",
-        "not the probability that this verdict is wrong",
+        "not the probability that a verdict is wrong",
         "one look at a number of episodes fixed in advance",
     ):
         assert phrase in result.out
@@ -445,7 +445,6 @@ USAGE = {
     "check certificate.json costs.csv --false-positive-rate 0.1": "use --alpha-adverse",
     "check certificate.json costs.csv --false-negative-rate 0.1": "use --alpha-benign",
     "check certificate.json costs.csv --alpha-benign 0.1 --detector confidence-interval": "use --false-neg",
-    "check tasks.json new.csv --ledger x": "--ledger does not go with several tasks",
     "check tasks.json new.csv --detector confidence-interval": "--detector does not go with several tasks",
     "check tasks.json new.csv --false-positive-rate 0.1": "--false-positive-rate does not go with",
     "check tasks.json new.csv --format xml": "is not one of",
@@ -458,7 +457,6 @@ USAGE = {
     "watch certificate.json - --follow": "--follow is for files",
     "watch certificate.json same.csv --interval --detector change-detector": "--interval works only with",
     "report certificate.json costs.csv -o x --success a --cost b": "--success a and --cost b go together",
-    "report tasks.json new.csv -o x --ledger y": "--ledger does not go with several tasks",
     "verify certificate.json --success ok": "--success goes with --costs",
     "verify certificate.json --cost-range 0 1": "--cost-range goes with --costs",
     "verify certificate.json --by task": "--by goes with --costs",

@@ -193,7 +193,6 @@ def test_a_finished_policy_is_declared(compare):
     assert "; third was finished" in compare("third.csv", "old.csv", "--finished")
     assert "wait (--finished:" in compare("old.csv", "third.csv")
     assert "wait (--finished, with old given first:" in compare("third.csv", "old.csv")
-    assert "leave out --plot" in compare("old.csv", "third.csv", "--finished", "--plot", "x.png", code=2)
 
 
 def rows(files, name, header, lines):

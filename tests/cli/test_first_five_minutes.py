@@ -56,7 +56,6 @@ def test_no_input_is_ever_replaced(lab, run):
             assert done.err.startswith(f"boundwatch: {Path(output)}: is an input and would be replaced;")
     commands = [
         ("check", "c.json", "new.csv", "--success", "grasped", "--plot", "new.csv"),
-        ("check", "c.json", "new.csv", "--success", "grasped", "--ledger", "c.json"),
         ("report", "c.json", "new.csv", "--success", "grasped", "-o", "c.json"),
         ("watch", "c.json", "new.csv", "--success", "grasped", "--state", "new.csv"),
         ("plan", "c.json", "--costs", "new.csv", "--success", "grasped", "--plot", "new.csv"),
@@ -213,28 +212,6 @@ def test_unusual_levels_are_said(run):
     assert "--alpha-adverse 0.5 lets the promise fail in up to 50 of 100 cases" in done.err
     done = run("certify", "lab.csv", "--success", "grasped", "-o", "d.json", "--delta", "0.99")
     assert "--delta 0.99 lets the promise fail" in done.err
-
-
-def test_the_ledger_knows_an_earlier_look(lab, run):
-    arguments = ("check", "c.json", "new.csv", "--success", "grasped", "--ledger", "looks.jsonl")
-    assert run(*arguments).err == ""
-    assert "it is one look, not two" in run(*arguments).err
-    with (lab / "new.csv").open("a") as file:
-        file.write("13;Kim;no\r\n")
-    grown = run(*arguments)
-    assert "the first 12 of these 13 episodes were judged before" in grown.err
-    assert "boundwatch watch" in grown.err
-    looks = [json.loads(line) for line in (lab / "looks.jsonl").read_text().splitlines()]
-    assert [look["n"] for look in looks] == [12, 12, 13]
-    report = ("report", "c.json", "new.csv", "--success", "grasped", "-o", "r.html")
-    assert run(*report, "--ledger", "looks.jsonl").code == 0
-    page = (lab / "r.html").read_text(encoding="utf-8")
-    assert page.count("12 episodes, ADVERSE, levels 0.05 and 0.05") == 2
-    assert ("the first 12 of these 13" in page, "not two" in page) == (True, False)
-    (lab / "mine.txt").write_text("mine")
-    refused = run(*arguments[:-1], "mine.txt")
-    assert "is not a look that `check` wrote" in refused.err
-    assert (lab / "mine.txt").read_text() == "mine"
 
 
 def test_title_robot_and_site_are_in_the_report(lab, run):

@@ -64,10 +64,10 @@ def test_figure_shows_the_numbers(case):
     for axes in (second,) if binary else (first, second):
         (band,) = axes.patches
         extents = band.get_extents().transformed(axes.transData.inverted())
-        assert (extents.intervalx if binary else extents.intervaly) == pytest.approx([0.2, 0.34])
+        assert (extents.intervalx if axes is second else extents.intervaly) == pytest.approx([0.2, 0.34])
     low, high = new_interval(certificate, finding, costs)
-    (segments,) = second.containers[0][2]
-    assert segments.get_segments()[0][:, 0 if binary else 1] == pytest.approx([low, high])
+    (segments,) = second.containers[-1][2]
+    assert segments.get_segments()[0][:, 0] == pytest.approx([low, high])
     legend = " ".join(text.get_text() for text in figure.legends[0].get_texts())
     for text in (
         ("20 to 34 %", wording.percents(low, high)) if binary else ("0.200", f"{low:.3f} to {high:.3f}")
@@ -132,7 +132,6 @@ LABELED = {
     "success rate in %": lambda: plots.plot_ranking(bw.rank(RANKED), binary=True),
     "percent of trials that fail": lambda: drawn_tasks(),
     "trial": lambda: plots.plot_watch({LONG: WATCH}, [(LONG, WATCH.update(1.0)) for _ in range(9)]),
-    "trials of each policy": lambda: plots.plot_comparison(COMPARISON, [0, 0, 0, 0, 0, 1], [1] * 6),
 }
 
 
@@ -158,16 +157,16 @@ def drawn_tasks():
 
 def test_each_task_has_its_row_with_what_it_was_called():
     compared = bw.compare_once({"outputs/train/" + "act_" * 12: of_tasks(1, 9, 3), "dp": of_tasks(12, 2, 3)})
-    for figure, names in ((plots.plot_once(compared), 4), (drawn_tasks(), 3)):
+    for figure, names in ((plots.plot_comparison(compared), 4), (drawn_tasks(), 3)):
         assert border_is_blank(figure)
         axes = figure.axes[-1]
         called = [text.get_text() for text in axes.texts]
         assert len(called) == len(figure.axes[0].get_yticklabels()) == names
     calls = [each.call.name for each in (compared.overall, *compared.tasks.values())]
-    assert [text.get_text() for text in plots.plot_once(compared).axes[-1].texts] == calls
+    assert [text.get_text() for text in plots.plot_comparison(compared).axes[-1].texts] == calls
     assert calls[1] == "REGRESSED"
     assert called == ["ADVERSE", "ADVERSE", "WITHIN"]
-    left, right = plots.plot_once(compared).axes  # in success rates, of A above those of B
+    left, right = plots.plot_comparison(compared).axes  # in success rates, of A above those of B
     rates = [line.get_xdata()[0] for line in left.lines if line.get_marker() in "oD"]
     assert rates == pytest.approx([1 - 13 / 60, 1 - 17 / 60, 0.95, 0.4, 0.55, 0.9, 0.85, 0.85])
     found = compared.tasks[LONG]
@@ -190,7 +189,7 @@ def test_figures_for_papers_are_vectors_with_their_letters(tmp_path, figure):
 
 
 def test_without_its_title_a_figure_is_otherwise_whole(tmp_path):
-    figure = LABELED["trials of each policy"]()
+    figure = LABELED["trials at the new site"]()
     assert figure.get_suptitle()
     plots.save_figure(figure, tmp_path / "bare.png", title=False)
     assert not figure.get_suptitle()

@@ -12,7 +12,6 @@ from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import FamilyTest, Finding
 from boundwatch.reporting import families as words
-from boundwatch.reporting.looks import Look, add_look, earlier_looks, read_ledger
 
 
 @command(
@@ -30,7 +29,6 @@ def check(
     by: str | None = None,
     plot: Path | None = None,
     no_title: bool = False,
-    ledger: Path | None = None,
     force: bool = False,
     as_json: bool = False,
     exit_code: bool = False,
@@ -44,19 +42,14 @@ def check(
     Options
     -------
     plot FILE: Draw costs and intervals, or each task; .png, or .svg and .pdf for papers.
-    ledger FILE: Record every look here, and warn if there was an earlier one.
     """
-    for output in filter(None, (plot, ledger)):  # a ledger that is another file is refused when it is read
-        files.protect(output, [certificate, costs], force=force or output is ledger)
-    found = judge(certificate, costs, judging, reading, by, ledger=ledger)
+    if plot is not None:
+        files.protect(plot, [certificate, costs], force=force)
+    found = judge(certificate, costs, judging, reading, by)
     test, finding = found.test, found.finding
     if isinstance(test, FamilyTest) or not isinstance(finding, Finding) or finding.tasks:
         out.draw(plot, "plot_tasks", test, finding, found.costs, title=not no_title)
     else:
-        if ledger is not None:
-            earlier = earlier_looks(read_ledger(ledger), test.certificate.fingerprint, found.costs)
-            found = found.warned(*earlier)
-            add_look(ledger, Look.at(test, finding, found.costs))
         out.draw(plot, "plot_check", test.certificate, finding, found.costs, title=not no_title)
     out.print_warnings(*found.sources)
     if as_json:

@@ -112,7 +112,6 @@ def compare(
             "--once is one look at finished trials; leave out --follow, --finished and --horizon": once
             and (follow or finished or horizon is not None),
             "--table is of one look at finished trials; add --once": table is not None and not once,
-            "--finished has no figure yet; leave out --plot": finished and plot is not None,
             "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
             "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
             "a column or a sheet per policy goes with one file; give one": reading.several
@@ -154,13 +153,12 @@ def compare(
             rows = {name: range(len(each)) for name, each in named.items()}
             keys: Any = rows if paired and pair_by is None else pair_by
             finding = compare_once(named, alpha=alpha, margin=margin, binary=binary or None, pair_by=keys)
-            draw("plot_once", finding)
+            draw("plot_comparison", finding)
         else:
             a, b = named.values()
             test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
             finding = test.update_many(a.costs, b.costs)
-            test.reset()
-            draw("plot_comparison", test, a.costs, b.costs, tuple(named))
+            draw("plot_comparison", finding, tuple(named))
         worse = _print_two(finding, named, report, table, as_json=as_json, lines=follow)
     if exit_code and worse:
         raise typer.Exit(EXIT_WORSE)

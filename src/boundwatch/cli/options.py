@@ -43,7 +43,7 @@ RARE = re.compile("failures|trials|count|timeout_as|empty_as|fill_down|weights|r
 """Options of a file that few people need: a few words each, together."""
 PANELS = ("Arguments", "The verdict", "The file", "The output")
 _OF_OUTPUT = re.compile(
-    "output|plot|no_title|report|ledger|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm|interval"
+    "output|plot|no_title|report|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm|interval"
 )
 _OF_FILE = re.compile(
     "by|policy|costs|follow|tasks|state|number|allow_gaps|skip_.*|predicted|unlabeled|against"

@@ -14,13 +14,12 @@ from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.reporting import wording
 
 
-@command(example="boundwatch show certificate.json\nboundwatch show certificate.json --under-shift 0.1")
+@command(example="boundwatch show certificate.json")
 def show(
     certificate: Path,
     *,
     task: str | None = None,
     output: Path | None = None,
-    under_shift: float | None = None,
     force: bool = False,
     key: Path | None = None,
     as_json: bool = False,
@@ -33,8 +32,6 @@ def show(
     -------
     task NAME: Which certificate to show, if the file holds several tasks.
     output FILE: Also write it to a file of its own.
-    under_shift D: Also say the worst expected cost in a world that differs by D: in relative entropy (nats),
-        and in total variation.
     """
     if output is not None:
         files.protect(output, [certificate], force=force)
@@ -45,13 +42,10 @@ def show(
             remedy = ("name one of its tasks with ", Argument("task"), ", or leave it out")
             raise InvalidSetting(f"holds {held}", where=Place(str(certificate)), remedy=remedy)
         loaded = loaded[task]
-    if under_shift is not None and isinstance(loaded, CertificateFamily):
-        which = ("name one with ", Argument("task"), " for ", Argument("under_shift"))
-        raise InvalidSetting("holds several tasks", where=Place(str(certificate)), remedy=which)
     if output is not None:
         loaded.save(output)
     if isinstance(loaded, Certificate):
-        _show_one(loaded, f"{certificate}{'' if task is None else f', {task}'}", under_shift, as_json=as_json)
+        _show_one(loaded, f"{certificate}{'' if task is None else f', {task}'}", as_json=as_json)
     elif as_json:
         out.print_json(loaded.to_dict())
     else:
@@ -61,19 +55,14 @@ def show(
         _print_limits(next(iter(loaded.values())), "They hold if", "They are not")
 
 
-def _show_one(loaded: Certificate, name: str, under_shift: float | None, *, as_json: bool) -> None:
+def _show_one(loaded: Certificate, name: str, *, as_json: bool) -> None:
     if as_json:
         content: dict[str, Any] = {"fingerprint": loaded.fingerprint}
         content |= {"vacuous_upper": loaded.upper >= 1, "vacuous_lower": loaded.lower <= 0}
-        if under_shift is not None:
-            kl, tv = loaded.under_shift(kl=under_shift), loaded.under_shift(tv=min(under_shift, 1))
-            content["under_shift"] = {"distance": under_shift, "kl": kl, "tv": tv}
         out.print_json(loaded.to_dict() | content)
         return
     print(f"Certificate {name}")
     out.print_promise(loaded)
-    if under_shift is not None:
-        out.print_section("If the world shifts", wording.under_shift(loaded, under_shift))
     _print_limits(loaded, "It holds if", "It is not")
     made = loaded.provenance
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Names = tuple[str, str]
-NAMES = ("A", "B")
 _SHOWN = 8
 _METHODS = {
     "exact": "exact unconditional test (Boschloo)",
@@ -201,16 +200,14 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
             if once
             else "With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0."
         )
-    notes += [ONCE_ALLOWED] if undecided and not once and finding.horizon is None else []
+    if undecided and not once and finding.horizon is None:
+        notes.append(
+            "If the numbers of trials were planned beforehand and nobody looked before, --once "
+            "(compare_once) is allowed: one sharper look at all, and no trial may be added after it."
+        )
     if finding.horizon is not None and (finding.pairs or 0) >= finding.horizon:
         notes.append(f"The horizon of {finding.horizon} pairs is reached; more trials change no verdict.")
     return notes
-
-
-ONCE_ALLOWED = (
-    "If the numbers of trials were planned beforehand and nobody looked before, --once (compare_once) is "
-    "allowed: one sharper look at all of them, and no trial may be added after it."
-)
 
 
 def _about_tasks(finding: ComparisonFinding) -> list[str]:
@@ -294,7 +291,7 @@ def render_comparison(
     sections = [
         page.heading(title, level=1),
         page.paragraph(" ".join(seen)),
-        *([page.bullets(warnings, "warning")] if warnings else []),
+        page.warnings(warnings),
         page.heading("What was found"),
         page.rows(comparison_evidence(finding, names)),
         *([page.table(*task_table(compared))] if len(compared.rows) > 1 else []),

@@ -16,11 +16,6 @@ from boundwatch.reporting import wording
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The heads of a table, and its rows; the last column is the task."""
-_MEANING = (
-    "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below, "
-    "which includes the delta of certificates that keep their costs."
-)
-_LOOKS = "They hold for one look at numbers of episodes fixed in advance, independent of each other."
 
 
 def in_failures(family: CertificateFamily) -> bool:
@@ -138,8 +133,7 @@ def _strata_notes(family: CertificateFamily) -> list[str]:
         "Holm, or all of it once the first is ADVERSE; a task that is ADVERSE makes the first row so, too.",
         "Limits on the shift hold for the mean and all tasks at once. Where some tasks got worse and others "
         "better, those of the first row say what became of the mean.",
-        "The rates are those of the procedure, not the probability that a verdict is wrong.",
-        _LOOKS,
+        *wording.RATES,
     ]
 
 
@@ -201,14 +195,8 @@ def rates(family: CertificateFamily, finding: FamilyFinding) -> list[tuple[str, 
     missing = f"{', '.join(finding.not_judged)} (certified, but no new episodes)"
     return [
         *([("not judged", missing)] if finding.not_judged else []),
-        (
-            "false alarms",
-            f"{any_} not worse is called ADVERSE is at most {alarm:.6g}, delta included",
-        ),
-        (
-            "false comfort",
-            f"{any_} worse is called BENIGN is at most {comfort:.6g}, delta included",
-        ),
+        ("false alarms", f"{any_} not worse is called ADVERSE is at most {alarm:.6g}, delta included"),
+        ("false comfort", f"{any_} worse is called BENIGN is at most {comfort:.6g}, delta included"),
     ]
 
 
@@ -219,9 +207,9 @@ def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
     few, one = [task for task, alarm in could.items() if not alarm], member(test.family)
     return [
         *([f"Too few episodes of {', '.join(few)}: no outcome could have been ADVERSE."] if few else []),
-        _MEANING,
+        "adverse and benign are Holm's adjusted p-values: a verdict is declared at the level or below, which "
+        "includes the delta of certificates that keep their costs.",
         f"The limits on the shift hold for all {one}s at once, for which they are wider than a single {one} "
         "needs: a verdict may stand beside limits that include zero.",
-        "The rates are those of the procedure, not the probability that a verdict is wrong.",
-        _LOOKS,
+        *wording.RATES,
     ]

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.figures import new_figure
 from boundwatch._support.figures import save_figure as save_figure  # beside what it writes
-from boundwatch._support.validation import check_costs
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison, Ranking
+from boundwatch.comparison import ComparedTasks, ComparisonFinding, Ranking
 from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest
@@ -27,7 +26,7 @@ from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.strata import by_task
 from boundwatch.planning import ComparisonPlan, Plan, TrialPlan
 from boundwatch.reporting import wording
-from boundwatch.reporting.compared import NAMES, Names, comparison_headline, ranking_headline
+from boundwatch.reporting.compared import Names, comparison_headline, ranking_headline
 from boundwatch.reporting.report import new_interval
 from boundwatch.reporting.svg import strip_columns
 
@@ -45,15 +44,8 @@ _BAND: dict[str, Any] = {"facecolor": _SKY, "alpha": 0.45, "edgecolor": "none", 
 _LIMIT: dict[str, Any] = {"color": _BLUE, "linewidth": 1, "linestyle": _DASHES, "zorder": 2}
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": 9}
 _NEW_RATE: dict[str, Any] = {"fmt": "D", "color": _RED, "capsize": 4, "linewidth": 2, "zorder": 3}
-_TAIL_STYLES: dict[str, dict[str, Any]] = {
-    "exact": {"color": _GREEN, "linestyle": (0, (1, 1))},
-    "betting": {"color": "#CC79A7", "linestyle": (0, (4, 1, 1, 1))},
-    "mixture": {"color": _BLUE, "linestyle": "-", "linewidth": 2.6},
-    "joint": {"color": _GREEN, "linestyle": (0, (1, 1))},
-}
 _TITLE: dict[str, Any] = {"x": 0.01, "ha": "left", "fontweight": "bold", "fontsize": 10}
 _POINTS = [-1, -0.5, 0, 0.5, 1], ["-100", "-50", "0", "+50", "+100"]
-_MOST_LOOKS = 80  # as many as the eye can tell apart: each takes a few milliseconds
 _PERCENT = [0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "20", "40", "60", "80", "100"]
 _QUESTIONS = {"worse": "Noticing that it is worse", "better": "Showing that it is better"}
 
@@ -63,43 +55,22 @@ def plot_check(certificate: Certificate, finding: Finding, costs: ArrayLike) -> 
     values = certificate.check_costs(costs)
     mean, (low, high) = finding.mean_cost, new_interval(certificate, finding, values)
     rows = -(-values.size // strip_columns(values.size))
-    tall, limits = min(0.3 + 0.22 * rows, 3.0), (certificate.lower, certificate.upper)
-    figure = new_figure(7.2, 2.5 + tall if certificate.binary else 4.4)
+    tall = min(0.3 + 0.22 * rows, 3.0) if certificate.binary else 2.0
+    figure = new_figure(7.2, 2.5 + tall)
+    first, second = figure.subplots(2, 1, height_ratios=[tall, 0.8])
     if certificate.binary:
-        first, second = figure.subplots(2, 1, height_ratios=[tall, 0.8])
-        for color, name in ((_INK, "failed"), (_SUCCEEDED, "succeeded")):
-            first.bar([0], [0], color=color, label=name)
         _draw_strip(first, values, rows)
-        second.axvspan(*limits, **_BAND, label=f"certified: {wording.limits(certificate)} fail")
-        for limit in limits:
-            second.axvline(limit, **_LIMIT)
-        new = f"new: {wording.percents(low, high)} fail"
-        second.errorbar([mean], [0], xerr=_arms(mean, low, high), **_NEW_RATE, label=new)
-        second.set(xlim=(-0.01, 1.01), ylim=(-1, 1), yticks=[])
-        _in_percent(second)
-        _bare(second, "left")
+        said = f"{wording.limits(certificate)} fail", f"{wording.percents(low, high)} fail"
         seen = f"{wording.failed(finding)} ({wording.percent(mean)})"
     else:
-        first, second = figure.subplots(1, 2, sharey=True, width_ratios=[5, 1])
-        certified = f"certified expected cost\n{certificate.lower:.3f} to {certificate.upper:.3f}"
-        _draw_dots(first, values)
-        for axes, label in ((first, certified), (second, None)):
-            axes.axhspan(*limits, **_BAND, label=label)
-            for limit in limits:
-                axes.axhline(limit, **_LIMIT)
-            _bare(axes)
-        new = f"new mean, and interval for the new\nexpected cost, {low:.3f} to {high:.3f}"
-        second.errorbar([0], [mean], yerr=_arms(mean, low, high), **_NEW_RATE, label=new)
-        second.set(xlabel="mean", xticks=[], xlim=(-1, 1))
-        second.tick_params(left=False)
+        _draw_dots(first, certificate, values)
+        said = f"{certificate.lower:.3f} to {certificate.upper:.3f}", f"{low:.3f} to {high:.3f}"
         seen = f"mean cost {mean:.3f} over {wording.count(values.size, 'episode')}"
+    _draw_rates(second, [(certificate, mean, (low, high))], f"certified: {said[0]}", f"new: {said[1]}")
+    second.set(ylim=(-0.6, 0.6), yticks=[])
+    _bare(second, "left")
     figure.legend(ncols=4, **_BELOW)
     return _titled(figure, wording.headline(finding), seen)
-
-
-def _arms(mean: float, low: float, high: float) -> list[list[float]]:
-    """Return how far an interval reaches; rounding may put a limit a hair past the mean."""
-    return [[max(mean - low, 0)], [max(high - mean, 0)]]
 
 
 def plot_tasks(
@@ -107,25 +78,40 @@ def plot_tasks(
 ) -> Figure:
     """Draw each task's certified interval, its new mean with an interval of its own, and its verdict."""
     family = test.family if isinstance(test, FamilyTest) else by_task(test.certificate)
-    rows: dict[str, Any] = {}
+    rows: dict[str, Rate] = {}
+    called = [found.verdict for found in finding.tasks.values()]
     if isinstance(finding, Finding) and not isinstance(test, FamilyTest):
-        rows["all together"] = test.certificate, finding, [finding.mean_cost] * 2
+        rows["all together"] = test.certificate, finding.mean_cost, (finding.mean_cost,) * 2
+        called.insert(0, finding.verdict)
     for task, found in finding.tasks.items():
         values = family[task].check_costs(costs[task])
-        rows[task] = family[task], found, new_interval(family[task], found, values)
-    figure, axes = _new(7.2, 1.5 + 0.36 * len(rows), xlabel="expected cost", xlim=(-0.01, 1.01))
-    band, bar = {**_BAND, "edgecolor": _BLUE, "linewidth": 0.8, "label": "certified"}, dict(_NEW_RATE)
-    bar["label"] = "new; each task's 90 % interval is its own"
-    for i, (certificate, found, ends) in enumerate(rows.values()):
-        axes.barh(i, certificate.upper - certificate.lower, 0.62, certificate.lower, **band)
-        axes.errorbar([found.mean_cost], [i], xerr=_arms(found.mean_cost, *ends), **bar)
-        _beside(axes, i, found.verdict.name, _VERDICTS[found.verdict])
-        band["label"] = bar["label"] = None
-    if all(each.binary for each in family.values()):
-        _in_percent(axes)
+        rows[task] = family[task], found.mean_cost, new_interval(family[task], found, values)
+    figure, axes = _new(7.2, 1.5 + 0.36 * len(rows))
+    _draw_rates(axes, rows.values(), "certified", "new; each task's 90 % interval is its own")
+    for i, verdict in enumerate(called):
+        _beside(axes, i, verdict.name, _VERDICTS[verdict])
     _name_rows(axes, rows)
     figure.legend(ncols=2, **_BELOW)
     return _titled(figure, wording.headline(finding))
+
+
+Rate = tuple[Certificate, float, tuple[float, float]]
+"""What was certified, the new mean, and its interval."""
+
+
+def _draw_rates(axes: Axes, rates: Iterable[Rate], certified: str, new: str) -> None:
+    """Draw certified intervals and, on them, new means with theirs, a row each."""
+    band, bar = {**_BAND, "edgecolor": _BLUE, "label": certified}, {**_NEW_RATE, "label": new}
+    binary = True
+    for i, (certificate, mean, (low, high)) in enumerate(rates):
+        axes.barh(i, certificate.upper - certificate.lower, 0.62, certificate.lower, **band)
+        arms = [[max(mean - low, 0)], [max(high - mean, 0)]]  # rounding may put a limit a hair past the mean
+        axes.errorbar([mean], [i], xerr=arms, **bar)
+        band["label"] = bar["label"] = None
+        binary &= certificate.binary
+    axes.set(xlabel="expected cost", xlim=(-0.01, 1.01))
+    if binary:
+        _in_percent(axes)
 
 
 def _name_rows(axes: Axes, names: Iterable[str]) -> None:
@@ -174,10 +160,12 @@ def plot_watch(detectors: Mapping[str, AnytimeDetector[Any]], found: Iterable[tu
     return figure
 
 
-def _draw_dots(axes: Axes, costs: NDArray[np.float64]) -> None:
+def _draw_dots(axes: Axes, certificate: Certificate, costs: NDArray[np.float64]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     n = costs.size
+    axes.axhspan(certificate.lower, certificate.upper, **_BAND)
+    _bare(axes)
     style = {"s": np.clip(3000 / n, 6, 30), "alpha": np.clip(300 / n, 0.35, 1), "color": _INK, "lw": 0}
     axes.scatter(np.arange(1, n + 1), costs, zorder=3, label="one episode", **style)
     axes.set(xlabel="episode", ylabel="cost", xlim=(0.5 - 0.02 * n, n + 0.5 + 0.02 * n), ylim=(-0.04, 1.04))
@@ -193,6 +181,8 @@ def _draw_strip(strip: Axes, costs: NDArray[np.float64], rows: int) -> None:
     cells.flat[: costs.size] = costs
     edge = 1.0 if columns <= 100 else 0.0  # where there is no room for gaps, cells touch
     colors = ListedColormap([_SUCCEEDED, _INK])
+    for color, name in ((_INK, "failed"), (_SUCCEEDED, "succeeded")):
+        strip.bar([0], [0], color=color, label=name)
     strip.pcolormesh(cells, cmap=colors, vmin=0, vmax=1, edgecolors="white", linewidth=edge)
     strip.invert_yaxis()
     strip.set(xlim=(0, max(columns, 20)), yticks=[])
@@ -218,7 +208,7 @@ def plot(subject: Certificate | Finding | ComparisonFinding | ComparedTasks | Ra
     if isinstance(subject, Ranking):
         return plot_ranking(subject)
     if isinstance(subject, ComparisonFinding | ComparedTasks):
-        return plot_once(subject)
+        return plot_comparison(subject)
     figure, axes = _new(6.4, 1.9, yticks=[], ylim=(-1, 1), xlim=(-0.01, 1.01))
     _bare(axes, "left")
     if isinstance(subject, Certificate):
@@ -236,12 +226,13 @@ def plot(subject: Certificate | Finding | ComparisonFinding | ComparedTasks | Ra
     return _titled(figure, wording.headline(subject), wording.shift(subject))
 
 
-def plot_once(compared: ComparisonFinding | ComparedTasks) -> Figure:
+def plot_comparison(compared: ComparisonFinding | ComparedTasks, names: Names | None = None) -> Figure:
     """Draw two policies, overall and on each task: their success rates or mean costs, and the difference."""
     overall, rows, several = compared.overall, compared.rows, len(compared.rows) > 1
+    names = names or overall.names
     figure = new_figure(7.2, 1.9 + 0.42 * len(rows))
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
-    styles = list(zip(overall.names, (_BLUE, _RED), ("o", "D"), (-0.15, 0.15), strict=True))
+    styles = list(zip(names, (_BLUE, _RED), ("o", "D"), (-0.15, 0.15), strict=True))
     for i, each in enumerate(rows.values()):
         for (mean, ends), (name, color, marker, up) in zip(each.outcomes, styles, strict=True):
             _bar(left, i + up, ends, mean, marker, color=color, label=None if i else _short(name))
@@ -249,7 +240,7 @@ def plot_once(compared: ComparisonFinding | ComparedTasks) -> Figure:
         _bar(right, i, limits, more, "s", color=_INK)
         if several:
             _beside(right, i, each.call.name, _CALLS.get(each.call.name, _VERDICTS[Verdict.WITHIN]))
-    a, b = (_short(name, 18) for name in overall.names)
+    a, b = (_short(name, 18) for name in names)
     own = f"{100 * (1 - 2 * overall.alpha):g}\xa0%\xa0intervals"
     own, alone = f"({own})", "" if overall.method == "anytime" else f"\n({own}, each its own)"
     far = max(0.1, *(abs(end) for each in rows.values() for end in each.gain[0])) * 1.05
@@ -268,7 +259,7 @@ def plot_once(compared: ComparisonFinding | ComparedTasks) -> Figure:
     _bare(right, "left")
     right.tick_params("y", length=0)
     figure.legend(*left.get_legend_handles_labels(), ncols=2, **_BELOW)
-    return _titled(figure, comparison_headline(compared))
+    return _titled(figure, comparison_headline(compared, names))
 
 
 def _bar(
@@ -332,10 +323,10 @@ def plot_plan(plan: Plan) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    drawn = {"check: n trials, one look": check, "watch: alarm within n trials": watch}
-    for label, power in drawn.items():
-        style = _TAIL_STYLES["mixture" if power is watch else power.tail]
-        axes.plot(power.n, power.power, label=f"{label} (level {power.level:.3g})", **style)
+    once: dict[str, Any] = {"color": _GREEN, "linestyle": (0, (1, 1))}
+    axes.plot(check.n, check.power, label=f"check: n trials, one look (level {check.level:.3g})", **once)
+    said = f"watch: alarm within n trials (level {watch.level:.3g})"
+    axes.plot(watch.n, watch.power, color=_BLUE, linewidth=2.6, label=said)
     source = "costs of 0 and 1, exact" if plan.exact else f"simulated, ± {2 * plan.standard_error:.2f}"
     title = f"Expected cost {plan.cost:.3g} instead of the certified one ({source})"
     axes.legend(frameon=False, loc="lower right", fontsize=9)
@@ -357,50 +348,6 @@ def _plot_powers(levels: tuple[float, ...], most: float, of: str) -> tuple[Figur
     for level in levels:
         axes.axhline(level, color=_FAINT, linewidth=0.8, zorder=0)
     return figure, axes
-
-
-def plot_comparison(
-    test: PolicyComparison, costs_a: ArrayLike, costs_b: ArrayLike, names: Names = NAMES
-) -> Figure:
-    """Draw the mean costs as trials come in, and the limits on their difference."""
-    values = [check_costs(costs) for costs in (costs_a, costs_b)]
-    pairs = min(len(each) for each in values)
-    looks = np.unique(np.linspace(1, pairs, min(pairs, _MOST_LOOKS)).round().astype(int))
-    limits, last = [], 0
-    for look in looks:
-        finding = test.update_many(*(each[last:look] for each in values))
-        limits.append(finding.gain[0])
-        last = int(look)
-    for name, each in zip(("costs_a", "costs_b"), values, strict=True):
-        if each.size > pairs:
-            finding = test.update_many(**{name: each[pairs:]})
-    figure = new_figure(7.2, 5.0)
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    for each, name, color, style in zip(values, names, (_BLUE, _RED), ("-", (0, (5, 2))), strict=True):
-        n = np.arange(1, each.size + 1)
-        means = np.cumsum(1 - each if finding.binary else each) / n
-        top.plot(n, means, color=color, linestyle=style, linewidth=2, label=_short(name))
-    top.set(ylabel="mean cost", ylim=(-0.02, 1.02))
-    lower, upper = np.array(limits).T
-    bottom.fill_between(looks, lower, upper, color=_GRAY, alpha=0.35, linewidth=0)
-    bottom.plot(looks, limits, color=_INK, linewidth=1)
-    bottom.axhline(0, color=_INK, linewidth=1, linestyle=_DASHES)
-    a, b = (_short(name, 16) for name in names)
-    bottom.set(xlabel="trials of each policy", ylabel=f"{b}\nminus {a}", ylim=(-1.05, 1.05))
-    if finding.binary:
-        top.set_ylabel("success rate in %")
-        top.set_yticks(*_PERCENT)
-        bottom.set_ylabel(f"{b}\nminus {a},\nin points")
-        bottom.set_yticks(*_POINTS)
-    if finding.first_alarm is not None:
-        for axes in (top, bottom):
-            axes.axvline(finding.first_alarm, color=_INK, linewidth=1, linestyle=(0, (1, 2)))
-        beside = finding.first_alarm + 0.01 * max(map(len, values))
-        bottom.text(beside, -0.98, f"verdict at pair {finding.first_alarm}", fontsize=9)
-    _bare(top)
-    _bare(bottom)
-    figure.legend(*top.get_legend_handles_labels(), ncols=2, **_BELOW)
-    return _titled(figure, comparison_headline(finding, names))
 
 
 def plot_ranking(ranking: Ranking, binary: bool = False) -> Figure:

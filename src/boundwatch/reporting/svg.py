@@ -1,7 +1,7 @@
 """Drawings: SVG that takes its colors from the page's style, light and dark alike, no library.
 
 First the parts, which escape the text that they are given, and `Frame`, the area between the axes; then what
-reports draw of them: new costs beside what was certified, and the chance that a shift is noticed.
+reports draw of them: new costs beside what was certified, and limits by name.
 """
 
 from __future__ import annotations
@@ -122,66 +122,68 @@ _MOST_DOTS = 1000
 _CELLS, _ROWS = 50, 20  # of a strip: so many per row, until there are more rows than these
 
 
-def draw_costs(certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float]) -> Html:
-    """Draw new costs (evenly spaced ones beyond 1000), the certified interval, and that of the new mean."""
-    episodes = replace(_FRAME, right=120)  # the mean has a place of its own beside them
-    n, mean = costs.size, float(costs.mean())
+def draw_check(certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float]) -> Html:
+    """Draw new costs in their order and, below them, their mean, its interval and the certified one."""
+    parts, top = _strip(costs) if certificate.binary else _dots(certificate, costs)
+    mean, line = float(costs.mean()), top + 18
+    (low, high), (lower, upper) = (
+        [_FRAME.x(end) for end in ends] for ends in (interval, (certificate.lower, certificate.upper))
+    )
+    what, scale = f"expected cost (mean {mean:.3f} over {count(costs.size, 'episode')})", 1
+    if certificate.binary:
+        what, scale = f"percent of trials that fail ({int(costs.sum())} of {costs.size} failed)", 100
+    parts += [path("grid", "M", _FRAME.x(tick), top, "v36") for tick in _FIFTHS]
+    parts += [text(_FRAME.x(tick), top + 50, f"{scale * tick:g}") for tick in _FIFTHS]
+    parts += [rect("band", lower, top, upper - lower, 36)]
+    parts += [path("limit", "M", end, top, "v36") for end in (lower, upper)]
+    parts += [path("new", "M", low, line, "H", high)]
+    parts += [path("new", "M", end, line - 8, "v16") for end in (low, high)]
+    parts += [diamond(_FRAME.x(mean), line), text(_FRAME.x(0.5), top + 70, what)]
+    return svg(f"{what}; certified: {limits(certificate)}", _FRAME.width, top + 78, parts)
+
+
+def _dots(certificate: Certificate, costs: NDArray[np.float64]) -> tuple[list[str], float]:
+    """Return one dot per episode (evenly spaced ones beyond 1000), and where they end."""
+    n, frame = costs.size, replace(_FRAME, height=178, bottom=32)
     shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_DOTS)).round().astype(int)).tolist()
     radius = 4 if n <= 60 else 2.5 if n <= 300 else 1.5
-    center, below = (episodes.end + _FRAME.end) / 2, _FRAME.height - 26
-    low, high = (_FRAME.y(end) for end in interval)
     parts = [
-        _FRAME.axis(_QUARTERS, "cost"),
-        _FRAME.band(certificate.lower, certificate.upper),
-        *(circle("dot", episodes.x((i + 0.5) / n), _FRAME.y(costs[i]), radius) for i in shown),
-        *(text(episodes.x((i - 0.5) / n), below, str(i)) for i in _ticks(n)),
-        text(episodes.x(0.5), _FRAME.height - 8, "episode"),
-        path("new", "M", center, low, "V", high, "M", center - 8, low, "h16M", center - 8, high, "h16"),
-        diamond(center, _FRAME.y(mean)),
-        text(center, below, f"mean {mean:.3f}"),
+        frame.axis(_QUARTERS, "cost"),
+        frame.band(certificate.lower, certificate.upper),
+        *(circle("dot", frame.x((i + 0.5) / n), frame.y(costs[i]), radius) for i in shown),
+        *(text(frame.x((i - 0.5) / n), frame.height - 16, str(i)) for i in _ticks(n)),
     ]
-    certified = f"certified expected cost {certificate.lower:.3f} to {certificate.upper:.3f}"
-    return _FRAME.draw(f"Costs of {count(n, 'episode')} with mean {mean:.3f}; {certified}", parts)
+    return parts, frame.height
 
 
-def draw_outcomes(
-    certificate: Certificate, costs: NDArray[np.float64], interval: tuple[float, float] | None = None
-) -> Html:
-    """Draw trials as a strip of cells, filled where one failed, and below it the rates of failures."""
-    parts, top = _strip(costs)
-    failed, line = f"{int(costs.sum())} of {costs.size}", top + 18
-    parts += [path("grid", "M", _FRAME.x(tick), top, "v36") for tick in _FIFTHS]
-    parts += [text(_FRAME.x(tick), top + 50, f"{100 * tick:g}") for tick in _FIFTHS]
-    low, high = _FRAME.x(certificate.lower), _FRAME.x(certificate.upper)
-    parts += [rect("band", low, top, high - low, 36)]
-    parts += [path("limit", "M", low, top, "v36"), path("limit", "M", high, top, "v36")]
-    if interval is not None:
-        low, high = _FRAME.x(interval[0]), _FRAME.x(interval[1])
-        parts += [path("new", "M", low, line, "H", high)]
-        parts += [path("new", "M", low, line - 8, "v16"), path("new", "M", high, line - 8, "v16")]
-    parts += [diamond(_FRAME.x(float(costs.mean())), line)]
-    parts += [text(_FRAME.x(0.5), top + 70, f"percent of trials that fail ({failed} failed)")]
-    return svg(f"{failed} trials failed; certified: {limits(certificate)}", _FRAME.width, top + 78, parts)
+def draw_order(trials: Iterable[tuple[str, float]]) -> Html:
+    """Draw trials in their order, each with a label."""
+    labels, costs = zip(*trials, strict=True)
+    parts, bottom = _strip(np.array(costs), labels)
+    said = f"{len(labels)} trials in their order: {' '.join(labels)}"
+    return svg(said, _FRAME.width, bottom, parts)
 
 
-def _strip(costs: NDArray[np.float64]) -> tuple[list[str], float]:
-    """Return one cell per trial with their numbers, and where the drawing goes on below them."""
-    n, columns = costs.size, strip_columns(costs.size)
+def _strip(costs: NDArray[np.float64], labels: Iterable[str] = ()) -> tuple[list[str], float]:
+    """Return one cell per trial, the fuller the higher its cost, and where the drawing goes on below them."""
+    n, columns = costs.size, 25 if labels else strip_columns(costs.size)
     rows = math.ceil(n / columns)
-    width, tall = min((_FRAME.end - _FRAME.left) / columns, 32), 32 if rows == 1 else 14
+    width, tall = min((_FRAME.end - _FRAME.left) / columns, 32), 32 if rows == 1 else 20 if labels else 14
     gap = 1.5 if width >= 5 else 0  # without room for gaps, cells touch
     bottom = _FRAME.top + rows * tall
-    cells: dict[float, list[str]] = {0: [], 1: []}
     size = f"h{width - gap:.2f}v{tall - gap}h-{width - gap:.2f}z"
-    for i, cost in enumerate(costs.tolist()):
-        cells[cost].append(
-            f"M{_FRAME.left + i % columns * width:.2f} {_FRAME.top + i // columns * tall}{size}"
+    places = [(_FRAME.left + i % columns * width, _FRAME.top + i // columns * tall) for i in range(n)]
+    parts = [text(12, (_FRAME.top + bottom) / 2, "trial", upright=True)]
+    for cost in np.unique(costs).tolist():
+        cells = "".join(
+            f"M{x:.2f} {y}{size}" for (x, y), each in zip(places, costs, strict=True) if each == cost
         )
-    parts = [
-        text(12, (_FRAME.top + bottom) / 2, "trial", upright=True),
-        f'<path class="succeeded" stroke-width="{0.5 if gap else 0.15}" d="{"".join(cells[0])}"/>',
-        f'<path class="failed" d="{"".join(cells[1])}"/>',
-    ]
+        faint = "" if cost in (0, 1) else f' fill-opacity="{cost:.2f}"'
+        kind = "failed" if cost else "succeeded"
+        parts.append(f'<path class="{kind}"{faint} stroke-width="{0.5 if gap else 0.15}" d="{cells}"/>')
+    for (x, y), label, cost in zip(places, labels, costs, strict=False):
+        seen = "fill: var(--paper)" if cost > 0.5 else ""
+        parts.append(text(x + (width - gap) / 2, y + tall / 2 + 3, label, style=seen))
     if rows == 1:
         parts += [text(_FRAME.left + (i - 0.5) * width, bottom + 14, str(i)) for i in _ticks(n)]
         return parts, bottom + 26
@@ -193,24 +195,6 @@ def _strip(costs: NDArray[np.float64]) -> tuple[list[str], float]:
 def strip_columns(n: int) -> int:
     """Return how many of n trials a row of the strip has."""
     return min(n, _CELLS) if n <= _CELLS * _ROWS else math.ceil(n / _ROWS)
-
-
-def draw_power(certificate: Certificate, points: Iterable[tuple[float, float]]) -> Html:
-    """Draw the chance of ADVERSE against the new expected cost, from points on the curve."""
-    low, high, tall = _FRAME.x(certificate.lower), _FRAME.x(certificate.upper), _FRAME.y(0) - _FRAME.top
-    what = "share of new trials that fail" if certificate.binary else "expected cost of new episodes"
-    parts = [
-        _FRAME.axis(_QUARTERS, "chance of ADVERSE"),
-        *[text(_FRAME.x(tick), _FRAME.height - 26, f"{tick:g}") for tick in _FIFTHS],
-        text(_FRAME.x(0.5), _FRAME.height - 8, what),
-        rect("band", low, _FRAME.top, high - low, tall),
-        path("limit", "M", high, _FRAME.top, "v", tall),
-        _FRAME.level("axis", 0.9),
-        text(_FRAME.left + 4, _FRAME.y(0.9) + 14, "90 %", "start"),
-        polyline("curve", [(_FRAME.x(cost), _FRAME.y(chance)) for cost, chance in points]),
-    ]
-    certified = f"certified expected cost {certificate.lower:.3f} to {certificate.upper:.3f}"
-    return _FRAME.draw(f"Chance of the verdict ADVERSE by expected cost; {certified}", parts)
 
 
 def _ticks(n: int) -> list[int]:
@@ -239,28 +223,3 @@ def draw_limits(bars: Iterable[tuple[str, list[float]]], ends: tuple[float, floa
     parts.append(text(frame.x(0.5), frame.height - 8, what))
     said = "; ".join(f"{name} {mean:.3g} ({lower:.3g} to {upper:.3g})" for name, (mean, lower, upper) in rows)
     return frame.draw(f"{what}: {said}", parts)
-
-
-def draw_order(trials: Iterable[tuple[str, float]]) -> Html:
-    """Draw trials in their order, one cell each with a label, the fuller the higher its cost."""
-    cells, size = list(trials), 22
-    parts = []
-    for i, (label, cost) in enumerate(cells):
-        x, y = 4 + i % 25 * size, 4 + i // 25 * size
-        parts += [rect("succeeded", x, y, size - 2, size - 2)]
-        parts += (
-            [path("failed", "M", x, y, f"h{size - 2}v{size - 2}h-{size - 2}z", opacity=cost)] if cost else []
-        )
-        parts.append(text(x + size / 2 - 1, y + 15, label, style="fill: var(--paper)" if cost > 0.5 else ""))
-    labels = f"{len(cells)} trials in their order: " + " ".join(label for label, _ in cells)
-    return svg(labels, 4 + 25 * size, 8 + size * math.ceil(len(cells) / 25), parts)
-
-
-def draw_drift(means: list[float]) -> Html:
-    """Draw the mean cost of neighboring trials over their order."""
-    last = max(len(means) - 1, 1)
-    line = polyline("curve", [(_FRAME.x(i / last), _FRAME.y(mean)) for i, mean in enumerate(means)])
-    ends = text(_FRAME.left, _FRAME.height - 26, "first trial", "start")
-    ends += text(_FRAME.end, _FRAME.height - 26, "last trial", "end")
-    said = f"Mean cost over the trials: {means[0]:.2f} at first, {means[-1]:.2f} at last"
-    return _FRAME.draw(said, [_FRAME.axis(_QUARTERS, "mean cost"), line, ends])

@@ -31,6 +31,11 @@ MISREADINGS = (
     "data are seen, it would declare a shift that is not there.",
 )
 """What a certificate, and a verdict that rests on it, are not."""
+RATES = (
+    "The rates are those of the procedure, not the probability that a verdict is wrong.",
+    "They hold for one look at a number of episodes fixed in advance, independent of each other.",
+)
+"""How the error rates of one look are to be read."""
 _METHODS = {
     "betting": "betting",
     "tuned": "betting for this level",
@@ -121,18 +126,6 @@ def promise(certificate: Certificate) -> list[str]:
         f"The upper limit fails with probability at most {certificate.delta_upper:g}, the lower with "
         f"at most {certificate.delta_lower:g}, either with at most {certificate.delta:g}.",
         *vacuous_limits(certificate),
-    ]
-
-
-def under_shift(certificate: Certificate, distance: float) -> list[str]:
-    """Say how bad the expected cost can get in a world that differs from the certified one."""
-    nats, size = certificate.under_shift(kl=distance), certificate.under_shift(tv=min(distance, 1))
-    sure = f"{100 * (1 - certificate.delta_upper):.4g} %"
-    return [
-        f"In any world within a relative entropy of {distance:g} nats the expected cost is at most "
-        f"{ceiling(nats)}.",
-        f"In any world within a total variation of {min(distance, 1):g} it is at most {ceiling(size)}.",
-        f"Both hold with probability at least {sure}, as the upper limit does.",
     ]
 
 
@@ -269,8 +262,7 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     return [
         *sentences,
         *vacuous_limits(detector.certificate, finding),
-        "The rates are those of the procedure, not the probability that this verdict is wrong.",
-        "They hold for one look at a number of episodes fixed in advance, independent of each other.",
+        *RATES,
     ]
 
 
