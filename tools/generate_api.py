@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 from pathlib import Path
-from typing import Any
-
-import boundwatch as bw
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
@@ -107,11 +102,9 @@ def render() -> str:
     """Return the page."""
     lines = [INTRODUCTION]
     for section, names in SECTIONS.items():
-        lines += [f"**{section}**\n", "| Name | What it is |", "|---|---|"]
-        for name in names:
-            path = name if "." in name else f"boundwatch.{name}"
-            lines.append(f"| [`{path.removeprefix('boundwatch.')}`][{path}] | {_summary(path)} |")
-        lines.append("")
+        paths = [name if "." in name else f"boundwatch.{name}" for name in names]
+        links = [f"[`{path.removeprefix('boundwatch.')}`][{path}]" for path in paths]
+        lines.append(f"**{section}**: {', '.join(links)}\n")
     for section, names in SECTIONS.items():
         lines.append(f"## {section}\n")
         lines += [f"::: {name if '.' in name else f'boundwatch.{name}'}\n" for name in names]
@@ -121,19 +114,6 @@ def render() -> str:
 def listed() -> set[str]:
     """Return the names of `bw` that the page lists."""
     return {name.removeprefix("boundwatch.") for names in SECTIONS.values() for name in names}
-
-
-def _summary(path: str) -> str:
-    text = inspect.getdoc(_find(path)) or ""
-    return text.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-
-
-def _find(path: str) -> Any:
-    try:
-        return importlib.import_module(path)
-    except ModuleNotFoundError:
-        module, _, name = path.rpartition(".")
-        return getattr(bw if module == "boundwatch" else importlib.import_module(module), name)
 
 
 if __name__ == "__main__":

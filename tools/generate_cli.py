@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,25 +34,22 @@ Which files are read, and what their columns mean, is described in [Cost files a
 
 ## What check --json prints
 
-The fields of a finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`,
-`p_benign`, `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `binary` (every cost
-is 0 or 1), `shares_of` (with clusters of trials that pass or fail: which), `margin` and `no_worse` (whether
-it is shown; both null without `--margin`), `detector`, `tail`;
-`e_adverse`, `e_benign` and `first_alarm` (as `watch` prints them; null for one look);
-where the costs came from: `source`, `format`, `measure` (what was read), `design` (how rows relate),
-`notes` (how the file was read) and `warnings` (what may make the guarantees wrong); and
-`certificate` with `lower`, `upper`, `delta` and `fingerprint`.
+A finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`, `p_benign`,
+`shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `binary` (every cost is 0 or 1),
+`shares_of` (with clusters of trials that pass or fail: which), `margin` and `no_worse` (whether it is
+shown; both null without `--margin`), `detector`, `tail`; `e_adverse`, `e_benign` and `first_alarm` (as
+`watch` prints them; null for one look); where the costs came from: `source`, `format`, `measure` (what was
+read), `design` (how rows relate), `notes` (how the file was read) and `warnings` (what may make the
+guarantees wrong); and `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
 
-With several tasks: `verdict` (`adverse` if any task is), `no_worse` (for every task), `tasks` with one object
-per task (`task`, `verdict`, `n`, `mean_cost`, `p_adverse`, `p_benign`, `adjusted_adverse`,
-`adjusted_benign`, `e_adverse`, `e_benign`, `first_alarm`, `shift_lower`, `shift_upper`, `binary`, `margin`,
-`shares_of`, `no_worse`, and `false_positive_rate`, `false_negative_rate`, `detector`, `tail` as above),
-`not_judged`, `false_positive_rate`, `false_negative_rate`; where the costs came from; and
-`certificates` with the four fields of each task.
+With several tasks: `verdict` (`adverse` if any task is), `no_worse` (for every task), `tasks` with the same
+fields per task and `task`, `adjusted_adverse`, `adjusted_benign`; `not_judged`, `false_positive_rate`,
+`false_negative_rate`; where the costs came from; and `certificates` with the four fields of each task.
 
-## Options of the file
+## Options
 
-Commands that read a file have these; where all are the same, they are one line below.
+Every command has `-h, --help`, with more examples. After "as above" stand options and arguments that mean
+what they mean in a command above. `boundwatch train NAME -h` and `rollout NAME -h` say what each task has.
 
 ```text
 {options}
@@ -63,17 +61,56 @@ RARE = re.compile(r"^  Also: .*?\)\.\n", re.M | re.S)
 """The options of the file, in what --help prints; most commands have the same."""
 
 
+ENTRY = re.compile(r"^  (?=[-A-Z])\S.*\n(?: {10,}\S.*\n?)*", re.M)
+"""An option or an argument, in what --help prints."""
+GROUP = re.compile(r"^[A-Z][\w ]*:\n(?:(?: .*)?\n?)*?(?=^\S|\Z)", re.M)
+
+
 def render(width: int = 100) -> str:
     """Return the page."""
     root = typer.main.get_command(app)
     (options,), (rare,) = (each.findall(_help(("certify",), width)) for each in (OPTIONS, RARE))
-    once = "  --success COL ...".ljust(30) + "See the options of the file."
+    shown = f"{options}\n{rare}".rstrip()
+    file = {" ".join(each.split()) for each in ENTRY.findall(f"{options}\n")}
+    said = set(file)
     sections = [
-        f"## {' '.join(path)}\n\n```text\n{said}\n```\n"
+        f"## {' '.join(path)}\n\n```text\n{text.strip()}\n```\n"
         for path in _paths(root, "boundwatch")
-        for said in [_help(path[1:], width).replace(options, once).replace(rare, "")]
+        if path[1:2] not in (("train",), ("rollout",)) or len(path) == 2  # each task has its own options
+        for text in [
+            GROUP.sub(lambda group: _once(group[0], said, file), _help(path[1:], width).replace(rare, ""))
+        ]
     ]
-    return "\n".join([INTRODUCTION.replace("{options}", f"{options}\n{rare}".rstrip()), *sections])
+    return "\n".join([INTRODUCTION.replace("{options}", shown), *sections])
+
+
+def _once(group: str, said: set[str], file: set[str]) -> str:
+    """Return a group of options without those that were said, which are named at its end."""
+    if group.startswith("Commands"):  # each has a section of its own
+        return ""
+    if group.startswith("Example"):
+        return "".join(group.splitlines(keepends=True)[:3])
+    known: dict[str, str] = {}
+    for entry in ENTRY.findall(group):
+        words = " ".join(entry.split())
+        shown = re.split(r"  | <", entry.strip())[0].split()
+        name = next((word for word in shown if word.startswith("--")), " ".join(shown))
+        if words in said or name == "--help":
+            group = group.replace(entry, "", 1)
+            known |= {words: name} if name != "--help" else {}
+        said.add(words)
+    names = [name for words, name in known.items() if not (words in file and file <= known.keys())]
+    names = ["the options of the file"] * (len(names) < len(known)) + names
+    above = textwrap.fill(
+        f"as above: {', '.join(names)}",
+        98,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )
+    told = names and not group.startswith("Arguments")  # the line of usage has these
+    rest = f"{group.rstrip()}\n" + (f"{above}\n" if told else "")
+    return "" if rest.count("\n") < 2 else f"{rest}\n"
 
 
 def _paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:

@@ -25,9 +25,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reproduction-results.md"
 FIGURES = DOCS / "assets" / "reproduction"
 
-
 def page(found: dict[str, Any], run: str) -> Iterator[str]:
-    """Yield the lines of the page: the answer, the figures, the claims, and then everything else."""
+    """Yield the lines of the page: the answer, the figures with what is behind each, and the claims."""
     judged = [(name, one) for name, result in found.items() for one in map(read_claim, result["claims"])]
     paper = [(name, one) for name, one in judged if not one.claim.beyond]
     ours = [(name, one) for name, one in judged if one.claim.beyond]
@@ -39,53 +38,71 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
     yield f"{table.title} ([claim by claim](#claims)):\n"
     yield from rows(list(table.header), [list(row) for row in table.rows])
     yield f"{run} [The paper, reproduced](reproduction.md) says how to run it and how claims are judged.\n"
+    said: set[str] = set()
     for name, result in found.items():
-        yield f"## {'The trials' if alone else EXPERIMENTS[name].TITLE} {{ #{name} }}\n"
-        yield f"![{EXPERIMENTS[name].TITLE}](assets/reproduction/{name}.png)\n"
-        printed = f"{name}-theorem-1.png"
-        beside = (
-            f" [With Theorem 1 as printed](assets/reproduction/{printed})."
-            if (FIGURES / printed).exists()
-            else ""
-        )
-        yield f"{result['caption']['see']} [Numbers and tables](#{name}-numbers).{beside}\n"
+        title = EXPERIMENTS[name].TITLE
+        yield from figure(name, "The trials" if alone else title, title, result["caption"], said)
     yield "## The paper's claims { #claims }\n"
-    yield "Click on a column's head to sort.\n"
-    yield from claims_table("the paper's claim", paper)
+    yield f"{CLAIMS}\n"
+    yield from claims_table("the paper's claim", as_rows(paper))
     yield "## Beyond the paper\n"
-    yield from claims_table("our claim", ours)
-    for name, result in found.items():
-        yield f"## Numbers: {EXPERIMENTS[name].TITLE} {{ #{name}-numbers }}\n"
-        for title, key in (("Numbers", "numbers"), ("The paper", "paper"), ("What differs", "differs")):
-            yield f"**{title}.** {result['caption'][key]}\n"
-        titles = "; ".join(table["title"] for table in result["tables"])
-        yield f"**Tables** ([as JSON](assets/reproduction/{name}.json)): {titles}.\n"
+    yield from claims_table("our claim", as_rows(ours))
 
+CLAIMS = (
+    "Click on a column's head to sort. What was found is said where a claim does not simply hold; "
+    "[claims.json](assets/reproduction/claims.json) has it for all, and "
+    "[captions.json](assets/reproduction/captions.json) the numbers behind each figure."
+)
+
+def figure(name: str, heading: str, title: str, caption: dict[str, str], said: set[str]) -> Iterator[str]:
+    """Yield a figure, what to see in it, and, folded, what it stands on, but for sentences already said."""
+    yield f"## {heading} {{ #{name} }}\n"
+    yield f"![{title}](assets/reproduction/{name}.png)\n"
+    printed = f"{name}-theorem-1.png"
+    beside = f" [With Theorem 1 as printed](assets/reproduction/{printed})." * (FIGURES / printed).exists()
+    yield f"{caption['see']}{beside}\n"
+    sentences = [each for each in re.split(r"(?<=\.) (?=[A-Z])", caption["differs"]) if each not in said]
+    said.update(sentences)
+    yield '??? note "What differs from the paper, and numbers"'
+    yield f"    {' '.join(sentences)} [Tables](assets/reproduction/{name}.json).\n"
 
 def read_claim(content: dict[str, Any]) -> Judged:
     """Return a claim as it was written, its votes in the order of the columns."""
     votes = {kind: content["votes"][kind] for kind in ("", *LABELS) if kind in content["votes"]}
     return Judged(Claim(**{name: value for name, value in content.items() if name != "votes"}), votes)
 
-
-def claims_table(title: str, claims: list[tuple[str, Judged]]) -> Iterator[str]:
-    """Yield claims as a table, with a verdict for each certificate."""
+def as_rows(claims: list[tuple[str, Judged]]) -> list[dict[str, str]]:
+    """Return each claim, what was found, its figure, and the verdict with each kind of certificate."""
     kinds = list(dict.fromkeys(kind for _, one in claims for kind in one.votes if kind)) or [""]
     lines = []
     for name, one in claims:
         why = f" *{one.claim.why}*" if one.claim.why else ""
-        verdicts = [votes_of(one, kind) for kind in kinds]
-        cells = [f'<span class="verdict {style_of(v)}">{told(v)}</span>' for v in verdicts]
-        lines.append([one.claim.paper, one.claim.ours + why, *cells, f"[{name}](#{name})"])
-    heads = [f"holds? ({LABELS[kind]})" if kind in LABELS else "holds?" for kind in kinds]
+        votes = {LABELS.get(kind, kind): votes_of(one, kind) for kind in kinds}
+        verdicts = {kind: "yes" if style_of(each) == "yes" else told(each) for kind, each in votes.items()}
+        lines.append({"claim": one.claim.paper, "found": one.claim.ours + why, "figure": name, **verdicts})
+    return lines
+
+def claims_table(title: str, claims: list[dict[str, str]]) -> Iterator[str]:
+    """Yield claims as a table, with a verdict for each certificate."""
+    kinds = [kind for kind in claims[0] if kind not in ("claim", "found", "figure")]
+    lines = []
+    for one in claims:
+        verdicts = [one[kind] for kind in kinds]
+        numbers, _, why = one["found"].rstrip("*").partition(" *")
+        why = "" if set(verdicts) <= {"yes", "–"} else why or numbers
+        lines.append([one["claim"], why, *verdicts, f"[{one['figure']}](#{one['figure']})"])
+    heads = [f"holds? ({kind})" if kind else "holds?" for kind in kinds]
     yield from rows([title, "what we found", *heads, "figure"], lines)
 
+def as_json(claims: list[dict[str, str]]) -> str:
+    """Return claims, one per line."""
+    lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in claims)
+    return f"[\n{lines}\n]\n"
 
 def tables(result: dict[str, Any]) -> str:
     """Return the tables of a figure, one row per line."""
     text = json.dumps(result["tables"], ensure_ascii=False, indent=1)
     return re.sub(r"\[\n\s+(\"[^\[\]{}]*?)\n\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text) + "\n"
-
 
 def rows(header: list[str], lines: list[list[str]]) -> Iterator[str]:
     """Yield a table."""
@@ -94,7 +111,6 @@ def rows(header: list[str], lines: list[list[str]]) -> Iterator[str]:
     for line in lines:
         yield f"| {' | '.join(line)} |"
     yield ""
-
 
 def main(folder: Path, run: str, target: Path = PAGE) -> None:
     """Write page and figures."""
@@ -111,8 +127,11 @@ def main(folder: Path, run: str, target: Path = PAGE) -> None:
                 picture = Image.open(folder / name / drawn).convert("RGB")
                 picture.quantize(128, dither=Image.Dither.NONE).save(FIGURES / file, optimize=True)
         (FIGURES / f"{name}.json").write_text(tables(found[name]), encoding="utf-8")
+    claims = [(name, one) for name, result in found.items() for one in map(read_claim, result["claims"])]
+    captions = {name: result["caption"] for name, result in found.items()}
+    (FIGURES / "captions.json").write_text(json.dumps(captions, ensure_ascii=False, indent=1) + "\n")
+    (FIGURES / "claims.json").write_text(as_json(as_rows(claims)), encoding="utf-8")
     target.write_text("\n".join(page(found, run)), encoding="utf-8")
-
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), sys.argv[2], *map(Path, sys.argv[3:]))

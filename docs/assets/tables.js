@@ -6,6 +6,19 @@ for (const name of document.querySelectorAll("td code")) {
   name.classList.add("long");
 }
 
+// Verdicts on claims (columns "holds?") get a color for their word.
+const kinds = { yes: "yes", no: "no", not: "not", "–": "not" };
+for (const head of document.querySelectorAll("th")) {
+  if (!head.textContent.startsWith("holds?")) continue;
+  for (const row of head.closest("table").tBodies[0].rows) {
+    const cell = row.cells[head.cellIndex];
+    const said = document.createElement("span");
+    said.className = `verdict ${kinds[cell.textContent.trim().split(/[ ,]/)[0]] || "partly"}`;
+    said.append(...cell.childNodes);
+    cell.append(said);
+  }
+}
+
 // Tables of claims (a column "holds?") are sorted by a click on a column's head, and back by another.
 document.addEventListener("click", (event) => {
   const head = event.target.closest("th");
