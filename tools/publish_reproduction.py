@@ -25,6 +25,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reproduction-results.md"
 FIGURES = DOCS / "assets" / "reproduction"
 
+
 def page(found: dict[str, Any], run: str) -> Iterator[str]:
     """Yield the lines of the page: the answer, the figures with what is behind each, and the claims."""
     judged = [(name, one) for name, result in found.items() for one in map(read_claim, result["claims"])]
@@ -48,11 +49,13 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
     yield "## Beyond the paper\n"
     yield from claims_table("our claim", as_rows(ours))
 
+
 CLAIMS = (
     "Click on a column's head to sort. What was found is said where a claim does not simply hold; "
     "[claims.json](assets/reproduction/claims.json) has it for all, and "
     "[captions.json](assets/reproduction/captions.json) the numbers behind each figure."
 )
+
 
 def figure(name: str, heading: str, title: str, caption: dict[str, str], said: set[str]) -> Iterator[str]:
     """Yield a figure, what to see in it, and, folded, what it stands on, but for sentences already said."""
@@ -66,10 +69,12 @@ def figure(name: str, heading: str, title: str, caption: dict[str, str], said: s
     yield '??? note "What differs from the paper, and numbers"'
     yield f"    {' '.join(sentences)} [Tables](assets/reproduction/{name}.json).\n"
 
+
 def read_claim(content: dict[str, Any]) -> Judged:
     """Return a claim as it was written, its votes in the order of the columns."""
     votes = {kind: content["votes"][kind] for kind in ("", *LABELS) if kind in content["votes"]}
     return Judged(Claim(**{name: value for name, value in content.items() if name != "votes"}), votes)
+
 
 def as_rows(claims: list[tuple[str, Judged]]) -> list[dict[str, str]]:
     """Return each claim, what was found, its figure, and the verdict with each kind of certificate."""
@@ -81,6 +86,7 @@ def as_rows(claims: list[tuple[str, Judged]]) -> list[dict[str, str]]:
         verdicts = {kind: "yes" if style_of(each) == "yes" else told(each) for kind, each in votes.items()}
         lines.append({"claim": one.claim.paper, "found": one.claim.ours + why, "figure": name, **verdicts})
     return lines
+
 
 def claims_table(title: str, claims: list[dict[str, str]]) -> Iterator[str]:
     """Yield claims as a table, with a verdict for each certificate."""
@@ -94,15 +100,18 @@ def claims_table(title: str, claims: list[dict[str, str]]) -> Iterator[str]:
     heads = [f"holds? ({kind})" if kind else "holds?" for kind in kinds]
     yield from rows([title, "what we found", *heads, "figure"], lines)
 
+
 def as_json(claims: list[dict[str, str]]) -> str:
     """Return claims, one per line."""
     lines = ",\n".join(json.dumps(each, ensure_ascii=False) for each in claims)
     return f"[\n{lines}\n]\n"
 
+
 def tables(result: dict[str, Any]) -> str:
     """Return the tables of a figure, one row per line."""
     text = json.dumps(result["tables"], ensure_ascii=False, indent=1)
     return re.sub(r"\[\n\s+(\"[^\[\]{}]*?)\n\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text) + "\n"
+
 
 def rows(header: list[str], lines: list[list[str]]) -> Iterator[str]:
     """Yield a table."""
@@ -111,6 +120,7 @@ def rows(header: list[str], lines: list[list[str]]) -> Iterator[str]:
     for line in lines:
         yield f"| {' | '.join(line)} |"
     yield ""
+
 
 def main(folder: Path, run: str, target: Path = PAGE) -> None:
     """Write page and figures."""
@@ -132,6 +142,7 @@ def main(folder: Path, run: str, target: Path = PAGE) -> None:
     (FIGURES / "captions.json").write_text(json.dumps(captions, ensure_ascii=False, indent=1) + "\n")
     (FIGURES / "claims.json").write_text(as_json(as_rows(claims)), encoding="utf-8")
     target.write_text("\n".join(page(found, run)), encoding="utf-8")
+
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), sys.argv[2], *map(Path, sys.argv[3:]))
