@@ -15,7 +15,7 @@ import numpy as np
 
 import boundwatch as bw
 from boundwatch.comparison import ComparisonVerdict
-from boundwatch.evaluation.questions import Racing
+from boundwatch.evaluation.questions import evidence_of
 
 RUNS = 4000
 RACES = 1000
@@ -138,7 +138,7 @@ def raced(rates: tuple[float, ...], runs: int, seed: int = SEED) -> dict[str, fl
         wrong += any(
             rates[names.index(name)] == best for name in set(names) - set(ev.replay().evidence.policies)
         )
-        race = Racing(asked)
+        race = evidence_of(asked)
         rows = iter(outcomes.astype(float).tolist())
         while not race.answered and (row := next(rows, None)):
             race.take({name: [cost] for name, cost in zip(names, row, strict=True)})

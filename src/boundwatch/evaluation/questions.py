@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import Any
 from typing import Protocol as Interface
@@ -14,24 +14,30 @@ import numpy as np
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison.evidence import DifferenceBets
-from boundwatch.comparison.finding import ComparisonVerdict
+from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.policy_comparison import PolicyComparison
-from boundwatch.comparison.ranking import RankedPair, close, letter_display, rank
-from boundwatch.detectors.base import Verdict
+from boundwatch.comparison.ranking import RankedPair, Ranking, close, letter_display, rank
+from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.episodes.design import Design
 from boundwatch.errors import InvalidCost
 from boundwatch.evaluation.protocol import Protocol
+from boundwatch.reporting.compared import comparison_evidence, ranking_headline, ranking_notes
+from boundwatch.reporting.wording import answer, basis, evidence, limits, points, promise
 
 Round = Mapping[str, Sequence[float]]
 """The costs of a complete round: of each policy that was in, one per task and in the same order."""
 
 
 class Evidence(Interface):
-    """What the rounds so far say about a question."""
+    """What the rounds so far say about a question; each question has one."""
 
     policies: list[str]
     """Those that are still in."""
+    guarantee: str
+    """With alpha and 1 - alpha to fill in."""
+    paired: bool
+    """Whether policies are compared in random order, so that drift favors none."""
 
     @property
     def answered(self) -> bool:
@@ -41,18 +47,27 @@ class Evidence(Interface):
         """Count a complete round."""
 
     def finding(self) -> Any:
-        """Return what is known."""
+        """Return what is known; refused before the first complete round."""
+
+    def said(self, finding: Any, rounds: str, counts: str) -> str:
+        """Say it in a sentence."""
+
+    def rows(self, finding: Any) -> Iterable[tuple[str, str]]:
+        """Return the evidence as labeled lines."""
 
 
 class _OfRounds(PolicyComparison):
     drifting = True  # conditions may, from round to round
 
 
-class Comparing:
+class _Comparing:
     """Two policies, paired by round; randomization makes each pair a fair one if they are equal."""
+
+    paired = True
 
     def __init__(self, protocol: Protocol) -> None:
         self.policies, self._margin = list(protocol.policies), protocol.margin
+        self._tasks = len(protocol.weights)
         self.test = _OfRounds(
             protocol.alpha,
             binary=protocol.measure == "success",
@@ -67,7 +82,6 @@ class Comparing:
         return self.test.no_worse if self._margin else self.test.verdict is not ComparisonVerdict.UNDECIDED
 
     def take(self, costs: Round) -> None:
-        """Count a complete round."""
         self.test.update_many(*(costs[name] for name in self.policies))
 
     def finding(self) -> Any:
@@ -75,13 +89,42 @@ class Comparing:
         first, second = self.policies
         return dataclasses.replace(self.test.finding(), names=(first, second))
 
+    @property
+    def guarantee(self) -> str:
+        if self._margin:
+            return (
+                "If the second policy is worse than the first by more than the margin in every round, it is "
+                "ever called no worse with probability at most {0:g}"
+            )
+        return (
+            "If the policies are equal in every task, one of them is ever called better with probability at "
+            "most {0:g} per side"
+        )
 
-class Racing:
+    def said(self, finding: ComparisonFinding, rounds: str, counts: str) -> str:
+        seen, (first, second) = f"({rounds}: {counts})", self.policies
+        if self._margin:
+            shown = "is" if finding.no_worse else "is not shown to be"
+            return f"{second} {shown} at most {points(self._margin, 'nearest')} worse than {first} {seen}."
+        if finding.verdict is ComparisonVerdict.UNDECIDED:
+            return f"No difference is shown between {first} and {second} {seen}."
+        better, worse = (first, second) if finding.verdict is ComparisonVerdict.A_BETTER else (second, first)
+        mean = f" in the mean over {self._tasks} tasks" if self.test.tasks > 1 else ""
+        return f"{better} is better than {worse}{mean} {seen}."
+
+    def rows(self, finding: ComparisonFinding) -> Iterable[tuple[str, str]]:
+        return [row for row in comparison_evidence(finding) if row[0] != "guarantee"]
+
+
+class _Racing:
     """Several policies: bets on every ordered pair; one that is beaten by another drops out.
 
     The e-value of a pair that has lost a policy stays as it is, so all of them remain e-processes, and by
     closed testing no statement is ever wrong but with probability `alpha`, whatever dropped out when.
     """
+
+    guarantee = "With probability at least {1:g}, every policy that is called better is better"
+    paired = True
 
     def __init__(self, protocol: Protocol) -> None:
         self.policies, self._alpha = list(protocol.policies), protocol.alpha
@@ -89,7 +132,7 @@ class Racing:
         self._pairs = list(permutations(self.policies, 2))
         self._logs = np.tile(self._bets.log_shares, (len(self._pairs), 1))
         self._costs: dict[str, list[float]] = {name: [] for name in self.policies}
-        self._decided: dict[tuple[str, str], tuple[float, float]] = {}
+        self._decided: dict[tuple[str, str], float] = {}
 
     @property
     def answered(self) -> bool:
@@ -109,8 +152,7 @@ class Racing:
             return
         adjusted = close(logs)
         for i in np.flatnonzero(adjusted >= math.log(1 / self._alpha)).tolist():
-            known = (float(logs[i]), float(adjusted[i]))
-            self._decided.setdefault(self._pairs[i], known)
+            self._decided.setdefault(self._pairs[i], float(adjusted[i]))
         beaten = {worse for _, worse in self._decided}
         self.policies = [name for name in self.policies if name not in beaten]
 
@@ -129,17 +171,24 @@ class Racing:
 
     def _kept(self, pair: RankedPair) -> RankedPair:
         for better, worse in ((pair.better, pair.worse), (pair.worse, pair.better)):
-            if (better, worse) in self._decided:
-                p_value = min(pair.adjusted_p if better == pair.better else 1.0, self._at(better, worse))
+            if (known := self._decided.get((better, worse))) is not None:
+                p_value = min(pair.adjusted_p if better == pair.better else 1.0, math.exp(-known))
                 return dataclasses.replace(pair, better=better, worse=worse, decided=True, adjusted_p=p_value)
         return dataclasses.replace(pair, decided=False, adjusted_p=max(pair.adjusted_p, self._alpha))
 
-    def _at(self, better: str, worse: str) -> float:
-        return math.exp(-self._decided[better, worse][1])
+    def said(self, finding: Ranking, rounds: str, counts: str) -> str:  # noqa: ARG002
+        return f"{ranking_headline(finding)} ({rounds})."
+
+    def rows(self, finding: Ranking) -> Iterable[tuple[str, str]]:
+        decided = [str(pair) for pair in finding.pairs if pair.decided]
+        return [("shown", "; ".join(decided) or "nothing"), ("groups", ranking_notes(finding)[0])]
 
 
-class Certifying:
+class _Certifying:
     """One policy, until its limits are narrow enough."""
+
+    guarantee = "The limits hold with probability at least {1:g}"
+    paired = False
 
     def __init__(self, protocol: Protocol) -> None:
         self.policies, self._protocol = list(protocol.policies), protocol
@@ -152,7 +201,6 @@ class Certifying:
         return self.campaign.n > 0 and self.campaign.width <= (self._protocol.until_width or 0)
 
     def take(self, costs: Round) -> None:
-        """Count a complete round."""
         self.campaign.update_many(costs[self.policies[0]], self._tasks)
 
     def finding(self) -> Certificate:
@@ -160,11 +208,24 @@ class Certifying:
         design = Design(strata=None if self._tasks is None else "task")
         return self.campaign.certificate(measure=self._protocol.measured, design=design)
 
+    def said(self, finding: Certificate, rounds: str, counts: str) -> str:  # noqa: ARG002
+        what = f"fails in {limits(finding)} of trials"
+        if not finding.binary:
+            what = f"has an expected cost of {limits(finding)}"
+        return f"{self.policies[0]} {what} ({rounds})."
 
-class Checking:
+    def rows(self, finding: Certificate) -> Iterable[tuple[str, str]]:
+        return [("promise", " ".join(promise(finding))), ("basis", " ".join(basis(finding)))]
+
+
+class _Checking:
     """One policy against a certificate."""
 
+    guarantee = "A verdict is wrong with probability at most {0:g} per side"
+    paired = False
+
     def __init__(self, protocol: Protocol, certificate: Certificate) -> None:
+        self.certificate = certificate
         self.policies, self._margin = list(protocol.policies), protocol.margin
         self._tasks = list(protocol.weights) if certificate.strata else [None]
         self.test = SequentialTest(
@@ -183,24 +244,23 @@ class Checking:
         return shown or self.test.verdict is not Verdict.WITHIN
 
     def take(self, costs: Round) -> None:
-        """Count a complete round."""
         for cost, task in zip(costs[self.policies[0]], self._tasks, strict=True):
             self.test.update(cost, task)
 
     def finding(self) -> Any:
-        """Return the finding so far."""
         return self.test.finding()
 
+    def said(self, finding: Finding, rounds: str, counts: str) -> str:  # noqa: ARG002
+        return f"{self.policies[0]}: {answer(finding)} ({rounds})."
 
-_KINDS: dict[str, Callable[[Protocol], Evidence]] = {
-    "compare": Comparing,
-    "rank": Racing,
-    "certify": Certifying,
-}
+    def rows(self, finding: Finding) -> Iterable[tuple[str, str]]:
+        return evidence(self.certificate, finding)
 
 
 def evidence_of(protocol: Protocol, certificate: Mapping[str, Any] | None = None) -> Evidence:
     """Return what gathers the evidence for the question of a protocol."""
     if protocol.question == "check":
-        return Checking(protocol, Certificate.from_dict(dict(certificate or {})))
-    return _KINDS[protocol.question](protocol)
+        return _Checking(protocol, Certificate.from_dict(dict(certificate or {})))
+    kinds: dict[str, Any] = {"compare": _Comparing, "rank": _Racing, "certify": _Certifying}
+    found: Evidence = kinds[protocol.question](protocol)
+    return found

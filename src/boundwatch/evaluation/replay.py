@@ -148,16 +148,9 @@ class Replay:
 
     def trial(self, block: Block, number: int) -> Trial:
         """Return a trial of a block."""
-        return Trial(
-            number=number,
-            policy=block.labels[number - block.first],
-            task=block.place.task,
-            scene=block.scene,
-            round=block.place.round,
-            most_rounds=self.protocol.most_rounds,
-            most_trials=self.protocol.most_trials,
-            station=block.station or "",
-        )
+        place, most = block.place, self.protocol
+        about = block.labels[number - block.first], place.task, block.scene, place.round
+        return Trial(number, *about, most.most_rounds, most.most_trials, block.station or "")
 
     def block_of(self, number: int) -> Block | None:
         """Return the block of a trial, the latest first; None if it was not handed out."""

@@ -11,27 +11,15 @@ import numpy as np
 from boundwatch._support.files import read_bytes, sha256_file
 from boundwatch._version import __version__
 from boundwatch.certificates import signing
-from boundwatch.certificates.certificate import Certificate
-from boundwatch.comparison import ComparisonFinding, Ranking
 from boundwatch.errors import InvalidSetting, Place, part_of
 from boundwatch.evaluation.evaluation import Evaluation
 from boundwatch.evaluation.protocol import Protocol
 from boundwatch.evaluation.results import Results
 from boundwatch.reporting import page, svg, wording
-from boundwatch.reporting.compared import comparison_evidence, ranking_notes
 from boundwatch.reporting.families import Table
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.report import signature
 
-_GUARANTEE = {
-    "compare": "If the policies are equal in every task, one of them is ever called better with probability "
-    "at most {0:g} per side",
-    "margin": "If the second policy is worse than the first by more than the margin in every round, it is "
-    "ever called no worse with probability at most {0:g}",
-    "rank": "With probability at least {1:g}, every policy that is called better is better",
-    "certify": "The limits hold with probability at least {1:g}",
-    "check": "A verdict is wrong with probability at most {0:g} per side",
-}
 _MOST_CELLS = 1000
 _DRIFT = {
     True: "whatever drifts over the day or differs between stations (the order was drawn at random), and "
@@ -51,10 +39,7 @@ def render(evaluation: Evaluation) -> str:
     found, protocol = Results(known), known.protocol
     times = sorted(outcome.time for *_, outcome in known.recorded)
     when = f", {times[0][:10]} {times[0][11:16]} to {times[-1][:10]} {times[-1][11:16]} UTC" if times else ""
-    paired = protocol.question in ("compare", "rank")
-    promise = _GUARANTEE["margin" if paired and protocol.margin else protocol.question].format(
-        protocol.alpha, 1 - protocol.alpha
-    )
+    promise = known.evidence.guarantee.format(protocol.alpha, 1 - protocol.alpha)
     named = [f"{time[:19]}: {said} (row {row})" for row, time, said in known.events]
     sealed = [(name, _said(each)) for name, each in protocol.to_dict().items() if each not in (None, {}, [])]
     departed = sum(not said.startswith("note") for *_, said in known.events)
@@ -64,7 +49,7 @@ def render(evaluation: Evaluation) -> str:
     sections = [
         page.heading(f"Evaluation: {', '.join(protocol.policies)}", level=1),
         page.paragraph(f"{protocol}; {len(times)} trials{when}; {known.ended or 'not finished'}", "lead"),
-        page.verdict("within", found.answer, [f"{promise}, {_DRIFT[paired]}", *notes]),
+        page.verdict("within", found.answer, [f"{promise}, {_DRIFT[known.evidence.paired]}", *notes]),
         *(_found(found) if found.seen else ()),
         page.heading("Departures from the plan, and notes"),
         page.bullets(named or ["None: no abort, no undo, no look at results, no deviation."]),
@@ -89,14 +74,10 @@ def _found(found: Results) -> Iterator[Html]:
     """Yield what was seen: tables, figures, every trial, and rows for a paper."""
     yield page.heading("What was found")
     yield _table(found.overall)
-    yield page.rows(_evidence(found))
-    tasks = ["", *found.protocol.weights]
+    yield page.rows(found.known.evidence.rows(found.finding))
     bars = [
-        (
-            f"{name}, {task}" if task else name,
-            [found.units(each) for each in (seen.cost, seen.upper, seen.lower)],
-        )
-        for (name, task), seen in sorted(found.seen.items(), key=lambda each: tasks.index(each[0][1]))
+        (f"{name}, {task}" if task else name, [found.units(x) for x in (seen.cost, seen.upper, seen.lower)])
+        for (name, task), seen in sorted(found.seen.items(), key=lambda each: each[0][1] != "")
     ]
     low, high = found.units(1), found.units(0)
     what = {"success": "success rate", "score": "score", "rubric": "points"}[found.protocol.measure]
@@ -121,19 +102,6 @@ def _table(table: Table) -> Html:
     return page.table(heads, lines)
 
 
-def _evidence(found: Results) -> Iterable[tuple[str, str]]:
-    finding, names = found.finding, found.protocol.policies
-    if isinstance(finding, ComparisonFinding):
-        rows = comparison_evidence(finding, (names[0], names[1]))
-        return [row for row in rows if row[0] != "guarantee"]
-    if isinstance(finding, Ranking):
-        decided = [str(pair) for pair in finding.pairs if pair.decided]
-        return [("shown", "; ".join(decided) or "nothing"), ("groups", ranking_notes(finding)[0])]
-    if isinstance(finding, Certificate):
-        return [("promise", " ".join(wording.promise(finding))), ("basis", " ".join(wording.basis(finding)))]
-    return wording.evidence(Certificate.from_dict(found.known.certificate or {}), finding)
-
-
 def _order(found: Results) -> Iterator[Html]:
     """Yield the trials in their order, and how failures rose or fell over them."""
     trials = sorted(found.known.recorded, key=lambda each: each[0].number)
@@ -151,17 +119,8 @@ def _order(found: Results) -> Iterator[Html]:
             "the second. The order is random, so drift favors none."
         )
     lines = [
-        (
-            str(trial.number),
-            trial.policy,
-            name,
-            trial.task,
-            trial.scene,
-            _outcome(outcome.said),
-            outcome.time,
-            outcome.station,
-        )
-        for trial, name, outcome in trials
+        (str(t.number), t.policy, name, t.task, t.scene, _outcome(each.said), each.time, each.station)
+        for t, name, each in trials
     ]
     heads = ("trial", "letter", "policy", "task", "scene", "outcome", "time", "station")
     yield Html(f"<details><summary>Every trial</summary>{page.table(heads, lines)}</details>")
@@ -176,11 +135,8 @@ def _provenance(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     yield from evaluation.seal.items()
     if known.closed:
         yield "opened key", f"{known.end['secret']}, which fits the commitment"
-        letters = known.schedule.letters(1)
-        yield (
-            "letters",
-            ", ".join(f"{each} {name}" for name, each in sorted(letters.items(), key=lambda a: a[1])),
-        )
+        letters = sorted((letter, name) for name, letter in known.schedule.letters(1).items())
+        yield "letters", ", ".join(map(" ".join, letters))
     else:
         yield "key", "sealed until the end"
     yield "log", f"{status['rows']} rows, chained by SHA-256; the last is {status['head']}"
@@ -210,10 +166,8 @@ def check(evaluation: Evaluation, path: Path, others: Iterable[Path], key: Path 
             derived = render(evaluation) if other.suffix == ".html" else Results(known).as_csv()
             same = read_bytes(other) == derived.encode()
         if not same:
-            problem = "does not follow from the log"
-            raise InvalidSetting(
-                problem, where=Place(str(other)), remedy="it was edited, or is of another evaluation"
-            )
+            problem, remedy = "does not follow from the log", "it was edited, or is of another evaluation"
+            raise InvalidSetting(problem, where=Place(str(other)), remedy=remedy)
         found[other.name] = "follows from the log"
         if key is not None and signing.signature_path(other).exists():
             with part_of(str(other)):

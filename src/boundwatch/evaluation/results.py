@@ -12,13 +12,10 @@ from boundwatch._support.describing import written
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.comparison import ComparisonVerdict, Ranking
-from boundwatch.detectors.base import Finding
-from boundwatch.errors import InvalidCost
+from boundwatch.comparison import Ranking
 from boundwatch.evaluation.replay import Replay
-from boundwatch.reporting.compared import ranking_headline
 from boundwatch.reporting.families import Table
-from boundwatch.reporting.wording import answer, ceiling, floor, limits, percent, percents, points
+from boundwatch.reporting.wording import ceiling, count, floor, percent, percents
 
 HEADS = ("trial", "round", "task", "scene", "policy", "letter", "station", "time")
 
@@ -42,14 +39,12 @@ class Results:
 
     def __init__(self, known: Replay) -> None:
         self.known, self.protocol = known, known.protocol
+        self.binary, self.ends = self.protocol.measure == "success", self.protocol.measured.ends
 
     @cached_property
     def finding(self) -> Any:
         """The answer as data; None before the first complete round."""
-        try:
-            return self.known.evidence.finding()
-        except InvalidCost:
-            return None
+        return self.known.evidence.finding() if self.known.rounds else None
 
     @cached_property
     def seen(self) -> dict[tuple[str, str], Seen]:
@@ -65,90 +60,67 @@ class Results:
         return found
 
     def _limits(self, name: str, task: str, costs: NDArray[np.float64]) -> tuple[float, float]:
-        if isinstance(self.finding, Ranking) and not task:
-            return next((each.lower, each.upper) for each in self.finding.policies if each.name == name)
-        if isinstance(self.finding, Certificate) and not task:
-            return self.finding.lower, self.finding.upper
+        known = [*self.finding.policies] if isinstance(self.finding, Ranking) else [self.finding]
+        for each in known if not task else ():
+            if isinstance(each, Certificate) or getattr(each, "name", None) == name:
+                return each.lower, each.upper
         # Bets of sizes fixed before: over a complete round the expected factors of its tasks multiply to at
         # most the power of their mean, so the limits are on the mean over tasks, however these differ.
-        campaign = Campaign(self.protocol.alpha, binary=self.protocol.measure == "success")
-        campaign.update_many(costs.ravel())
+        campaign = Campaign(self.protocol.alpha, binary=self.binary).update_many(costs.ravel())
         return campaign.lower, campaign.upper
 
     @property
     def answer(self) -> str:
         """The answer in a sentence."""
-        rounds = f"{self.known.rounds} round{'s' if self.known.rounds != 1 else ''}"
-        if self.finding is None or not self.known.rounds:
+        rounds = count(self.known.rounds, "round")
+        if self.finding is None:
             return "Nothing is known: no round is complete."
-        said = self._said(rounds)
+        counts = ", ".join(f"{name} {self.shown(self.seen[name, ''])}" for name in self.protocol.policies)
+        said = self.known.evidence.said(self.finding, rounds, counts)
         return said if self.known.ended else f"Not finished, after {rounds}: {said}"
-
-    def _said(self, rounds: str) -> str:
-        finding, names = self.finding, self.protocol.policies
-        if isinstance(finding, Ranking):
-            return f"{ranking_headline(finding)} ({rounds})."
-        if isinstance(finding, Certificate):
-            what = "fails in" if finding.binary else "has an expected cost of"
-            return f"{names[0]} {what} {limits(finding)}{' of trials' if finding.binary else ''} ({rounds})."
-        if isinstance(finding, Finding):
-            return f"{names[0]}: {answer(finding)} ({rounds})."
-        counts = ", ".join(f"{name} {self.shown(self.seen[name, ''])}" for name in names)
-        if self.protocol.margin:
-            margin = points(finding.margin, "nearest")
-            shown = "is" if finding.no_worse else "is not shown to be"
-            return f"{names[1]} {shown} at most {margin} worse than {names[0]} ({rounds}: {counts})."
-        if finding.verdict is ComparisonVerdict.UNDECIDED:
-            return f"No difference is shown between {names[0]} and {names[1]} ({rounds}: {counts})."
-        better, worse = names if finding.verdict is ComparisonVerdict.A_BETTER else names[::-1]
-        mean = f" in the mean over {len(self.protocol.weights)} tasks" if self.protocol.slots > 1 else ""
-        return f"{better} is better than {worse}{mean} ({rounds}: {counts})."
 
     def shown(self, seen: Seen) -> str:
         """Say what was seen in the units of the measure."""
-        if self.protocol.measure == "success":
+        if self.binary:
             return f"{round((1 - seen.cost) * seen.n)}/{seen.n}"
         return f"{self.units(seen.cost):.3g} in {seen.n} trials"
 
     def units(self, cost: float) -> float:
         """Return the success rate, the score or the points of a cost."""
-        low, high = self.protocol.measured.ends
+        low, high = self.ends
         return high - cost * (high - low)
 
     def _between(self, seen: Seen) -> str:
         low, high = self.units(seen.upper), self.units(seen.lower)
-        if self.protocol.measure == "success":
-            return percents(max(low, 0), min(high, 1))
-        return f"{floor(low)} to {ceiling(high)}"
+        return percents(max(low, 0), min(high, 1)) if self.binary else f"{floor(low)} to {ceiling(high)}"
 
     @property
     def overall(self) -> Table:
         """A row per policy: what was seen, its mean, limits, group, letter; its name is last."""
         letters = self.known.schedule.letters(1) if self.protocol.blind is True else {}
         groups = {each.name: each.letters for each in getattr(self.finding, "policies", ())}
-        binary = self.protocol.measure == "success"
-        word = "rate" if binary else f"mean {self.protocol.measured.column}"
+        word = "rate" if self.binary else f"mean {self.protocol.measured.column}"
         between = f"{percent(1 - self.protocol.alpha)} limits"
-        heads: tuple[str, ...] = ("successes" if binary else "trials", word, between)
+        heads: tuple[str, ...] = ("successes" if self.binary else "trials", word, between)
         heads += ("group",) * bool(groups) + ("letter",) * bool(letters) + ("policy",)
         rows: list[tuple[str, ...]] = []
-        for (name, task), seen in self.seen.items():
-            if not task:
-                mean = self.units(seen.cost)
-                told = (self.shown(seen), percent(mean)) if binary else (str(seen.n), f"{mean:.3g}")
-                more = [each[name] for each in (groups, letters) if each]
-                rows.append((*told, self._between(seen), *more, name))
+        for name in self.protocol.policies if self.seen else ():
+            seen = self.seen[name, ""]
+            mean = self.units(seen.cost)
+            told = (self.shown(seen), percent(mean)) if self.binary else (str(seen.n), f"{mean:.3g}")
+            rows.append(
+                (*told, self._between(seen), *(each[name] for each in (groups, letters) if each), name)
+            )
         return heads, rows
 
     @property
     def by_task(self) -> Table:
         """A row per task: what was seen of each policy, and its name; for reading, not corrected."""
         names = self.protocol.policies
-        rows = []
-        for task in self.protocol.weights:
-            found = [self.seen.get((name, task)) for name in names]
-            rows.append((*("-" if each is None else self.shown(each) for each in found), task))
-        return (*names, "task"), rows
+        tasks = self.protocol.weights if self.seen else ()
+        return (*names, "task"), [
+            (*(self.shown(self.seen[name, task]) for name in names), task) for task in tasks
+        ]
 
     def paper(self) -> dict[str, str]:
         """Return the overall table as LaTeX, Markdown and CSV."""
@@ -160,7 +132,7 @@ class Results:
     def flags(self) -> str:
         """How `compare` reads the export."""
         measure = self.protocol.measured
-        ends = "" if measure.cost_range is None else f" --cost-range {' '.join(map(shortest, measure.ends))}"
+        ends = "" if measure.cost_range is None else f" --cost-range {' '.join(map(shortest, self.ends))}"
         tasks = " --strata task" if self.protocol.slots > 1 else ""
         return f"--policy policy --{measure.kind} {measure.column}{ends}{tasks} --where counted=yes"
 
