@@ -55,20 +55,7 @@ class Evaluation:
     @classmethod
     def start(cls, path: _AnyPath | None, protocol: Protocol) -> Evaluation:
         """Seal a protocol in a new file, or in memory; nothing about it can be changed from then on."""
-        content = None
-        if protocol.certificate is not None:
-            loaded = Certificate.load(protocol.certificate)
-            own, other = protocol.measured, loaded.measure
-            alike = other is None or other.column is None or own.cost_range == other.cost_range
-            if loaded.binary != (own.kind == "success") or not (alike or loaded.binary):
-                what = "successes" if loaded.binary else other or "costs"
-                problem = f"is of {what}, and the protocol measures a {protocol.measure} ({own})"
-                raise InvalidSetting(problem, where=Place(protocol.certificate), remedy="measure the same")
-            tasks = [each.name for each in loaded.strata or ()]
-            if sorted(tasks or [""]) != sorted(protocol.weights if tasks or protocol.slots > 1 else [""]):
-                problem = f"is of the mean over {', '.join(tasks)}" if tasks else "is of one task"
-                raise InvalidSetting(problem, where=Place(protocol.certificate), remedy="name its tasks")
-            content = loaded.to_dict()
+        content = None if protocol.certificate is None else _certified(protocol, protocol.certificate)
         secret = new_secret(protocol)
         others = [] if path is None else _started_before(Path(path), protocol)
         log = Log(path, new=True)
@@ -173,15 +160,14 @@ class Evaluation:
         """
         number = trial.number if isinstance(trial, Trial) else trial
         reached = None if milestones is None else sorted(set(milestones))
-        measured = {"success": success, "score": score, "milestones": reached}
-        left = {"aborted": _reason(aborted, "aborted"), "discarded": _reason(discarded, "discarded")}
-        every: dict[str, Any] = {**measured, **left}
-        said = {name: value for name, value in every.items() if value is not None}
+        said: dict[str, Any] = {"success": success, "score": score, "milestones": reached}
+        said |= {"aborted": _reason(aborted, "aborted"), "discarded": _reason(discarded, "discarded")}
+        said = {name: value for name, value in said.items() if value is not None}
         if len(said) != 1:
             remedy = "give success, score, milestones, aborted or discarded"
             raise InvalidSetting("one outcome is needed", remedy=remedy)
-        if not any(left.values()):
-            self.protocol.cost(success=success, score=score, milestones=reached)
+        if not said.keys() & {"aborted", "discarded"}:
+            self.protocol.cost(**said)
         if note is not None:
             said["note"] = _reason(note, "note")
         with self._writing() as known:
@@ -229,9 +215,8 @@ class Evaluation:
 
     def policy_of(self, trial: Trial) -> str:
         """Return the name behind the letter of a trial, for the program that loads the policy."""
-        return {letter: name for name, letter in self._replay.schedule.letters(trial.round).items()}[
-            trial.policy
-        ]
+        letters = self._replay.schedule.letters(trial.round)
+        return next(name for name, letter in letters.items() if letter == trial.policy)
 
     def unblind(self, what: str) -> None:
         """Log that somebody saw results by policy before the end of a blind evaluation."""
@@ -290,6 +275,21 @@ class Evaluation:
     def _add(self, kind: str, content: Mapping[str, Any]) -> None:
         with self._writing():
             self._write(kind, content)
+
+
+def _certified(protocol: Protocol, path: str) -> dict[str, Any]:
+    """Return the certificate to check against, as the log keeps it; refuse one of something else."""
+    loaded, own, where = Certificate.load(path), protocol.measured, Place(path)
+    other, tasks = loaded.measure, [each.name for each in loaded.strata or ()]
+    alike = other is None or other.column is None or own.cost_range == other.cost_range
+    if loaded.binary != (own.kind == "success") or not (alike or loaded.binary):
+        problem = f"is of {'successes' if loaded.binary else other or 'costs'}"
+        problem += f", and the protocol measures a {protocol.measure} ({own})"
+        raise InvalidSetting(problem, where=where, remedy="measure the same")
+    if sorted(tasks or [""]) != sorted(protocol.weights if tasks or protocol.slots > 1 else [""]):
+        problem = f"is of the mean over {', '.join(tasks)}" if tasks else "is of one task"
+        raise InvalidSetting(problem, where=where, remedy="name its tasks")
+    return loaded.to_dict()
 
 
 def _is_new(known: Replay, number: int, said: Mapping[str, Any]) -> bool:

@@ -72,8 +72,7 @@ class Log:
 
     def close(self) -> None:
         """Let go of the file."""
-        with suppress(sqlite3.Error):
-            self._file.close()
+        self._file.close()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -144,45 +143,39 @@ class Log:
     def _opened(self, new: bool) -> sqlite3.Connection:
         if self.path is not None:
             files.refuse_special(self.path)
-            if new:
-                self._claim()
-            elif not self.path.exists():
-                raise MissingFile("no such file", where=self._place, remedy="check the path")
-            elif self.path.suffix == ".toml":
-                remedy = f"seal it first: boundwatch evaluate start {self.path} -o eval.db, then name eval.db"
-                raise SchemaMismatch("is a protocol, not an evaluation", where=self._place, remedy=remedy)
+            self._refuse_other(self.path, new)
         target = ":memory:" if self.path is None else self.path.absolute()
         file = sqlite3.connect(target, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         try:
             file.execute("PRAGMA synchronous = FULL")
             if new:
-                file.execute("BEGIN EXCLUSIVE")
-                file.execute(f"PRAGMA application_id = {_APPLICATION}")
-                file.execute(f"PRAGMA user_version = {_VERSION}")
-                for statement in _SCHEMA:
+                pragmas = f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {_VERSION}"
+                for statement in ("BEGIN EXCLUSIVE", *pragmas, *_SCHEMA, "COMMIT"):
                     file.execute(statement)
-                file.execute("COMMIT")
-            self._check(file)
+            if file.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+                problem = "is not an evaluation that boundwatch wrote"
+                raise SchemaMismatch(problem, where=self._place, remedy="name another file")
+            if (version := file.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
+                problem = f"has version {version}, and this release reads version {_VERSION}"
+                raise SchemaMismatch(problem, where=self._place, remedy="use the release that began it")
             file.execute("PRAGMA busy_timeout = 0")  # from now on, `_ask` waits
         except BaseException:
             file.close()
             raise
         return file
 
-    def _claim(self) -> None:
-        assert self.path is not None  # noqa: S101
-        if self.path.exists():
+    def _refuse_other(self, path: Path, new: bool) -> None:
+        """Refuse a file that cannot be begun or opened, and claim the name of a new one."""
+        if new and path.exists():
             problem = "exists, and an evaluation is never started over"
             raise InvalidSetting(problem, where=self._place, remedy="choose another name")
-        files.write_new(self.path, b"", mode=0o600)
-
-    def _check(self, file: sqlite3.Connection) -> None:
-        if file.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            problem = "is not an evaluation that boundwatch wrote"
-            raise SchemaMismatch(problem, where=self._place, remedy="name another file")
-        if (version := file.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
-            problem = f"has version {version}, and this release reads version {_VERSION}"
-            raise SchemaMismatch(problem, where=self._place, remedy="use the release that began it")
+        if new:
+            files.write_new(path, b"", mode=0o600)
+        elif not path.exists():
+            raise MissingFile("no such file", where=self._place, remedy="check the path")
+        elif path.suffix == ".toml":
+            remedy = f"seal it first: boundwatch evaluate start {path} -o eval.db, then name eval.db"
+            raise SchemaMismatch("is a protocol, not an evaluation", where=self._place, remedy=remedy)
 
     @property
     def _place(self) -> Place:

@@ -42,10 +42,8 @@ class Planned:
 
     def __str__(self) -> str:
         expected = ", ".join(f"{rate:g}" for rate in self.rates)
-        if self.rounds is None:
-            needed = f"more than {self.most_rounds} rounds are needed"
-        else:
-            needed = f"about {self.rounds} rounds (half of the time {self.median})"
+        needed = f"about {self.rounds} rounds (half of the time {self.median})"
+        needed = f"more than {self.most_rounds} rounds are needed" if self.rounds is None else needed
         return (
             f"For 90 % power at success rates of {expected}, {needed}; at most {self.most_rounds} will be "
             f"run, which answer the question with a probability of about {100 * self.answered:.0f} %."
@@ -64,15 +62,6 @@ def planned(protocol: Protocol, rates: Sequence[float], *, seed: int = 0) -> Pla
     """Play a protocol with outcomes that succeed at these rates, whatever the task.
 
     Scores are drawn as the worst or the best one, for which the most rounds are needed.
-
-    Parameters
-    ----------
-    protocol
-        What is asked.
-    rates
-        The success rate of each policy.
-    seed
-        What outcomes are drawn from.
     """
     if len(rates) != len(protocol.policies):
         problem, remedy = f"are {len(rates)}", f"give one for each of {', '.join(protocol.policies)}"
