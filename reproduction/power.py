@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from boundwatch import Certificate, plan
+from boundwatch import Certificate
 from boundwatch.detectors.base import TailName, Verdict
 from boundwatch.readers import read_costs
 from reproduction import style
@@ -25,6 +25,7 @@ from reproduction.judging import Shift, Tallied, Tally, confidence_interval, cou
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights
 from reproduction.rereading import sequential_test
 from reproduction.sweep import SweepSettings
+from reproduction.trials import trials_needed
 
 NAME = "power"
 TITLE = "Beyond the paper: the power of every detector and tail"
@@ -153,12 +154,10 @@ def _trials(
     """Return the trials that each detector needs for a power of 90 %; nothing inside the interval."""
     if certificate.lower <= costs.mean() <= certificate.upper:
         return []
-    answer = plan(certificate, costs=costs, alpha=rate - certificate.delta_upper)
-    difference, verdict = shift.difference, answer.verdict.value
+    verdict = Verdict.ADVERSE if costs.mean() > certificate.upper else Verdict.BENIGN
     return [
-        Trials(label, setting, difference, power.tail, verdict, power.trials[0.9], power.mean_trials)
-        for power in answer.powers
-        if power.detector != "hypothesis-test"  # at equal total error it is the confidence interval
+        Trials(label, setting, shift.difference, tail, verdict.value, trials, mean)
+        for tail, trials, mean in trials_needed(certificate, costs, rate - certificate.delta_upper)
     ]
 
 

@@ -58,7 +58,7 @@ def test_no_input_is_ever_replaced(lab, run):
         ("check", "c.json", "new.csv", "--success", "grasped", "--plot", "new.csv"),
         ("report", "c.json", "new.csv", "--success", "grasped", "-o", "c.json"),
         ("watch", "c.json", "new.csv", "--success", "grasped", "--state", "new.csv"),
-        ("plan", "c.json", "--costs", "new.csv", "--success", "grasped", "--plot", "new.csv"),
+        ("plan", "c.json", "--cost", "0.9", "--plot", "c.json"),
         ("show", "c.json", "-o", "c.json"),
     ]
     new = (lab / "new.csv").read_bytes()

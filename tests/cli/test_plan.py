@@ -42,18 +42,9 @@ def test_bounded_costs_come_with_a_caveat(run, binary, tmp_path):
     assert "may need more" not in run("plan", binary, "--cost", "0.5", "-n", "10").out
 
 
-def test_a_sample_is_simulated(run, tmp_path):
-    (tmp_path / "pilot.csv").write_text("cost\n" + "1\n0\n" * 20)
-    bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).save(tmp_path / "bounded.json")
-    done = run("plan", "bounded.json", "--costs", "pilot.csv")
-    assert done.code == 0
-    assert "simulated, each power ± 0.03" in done.out
-
-
 def test_usage_errors(run, binary):
     assert run("plan", binary).code == 2
-    assert run("plan", binary, "--cost", "0.5", "--costs", "x").code == 2
-    assert "--format goes with --costs" in run("plan", binary, "--cost", "0.5", "--format", "csv").err
+    assert "--format goes with --after" in run("plan", binary, "--cost", "0.5", "--format", "csv").err
     done = run("plan", binary, "--cost", "0.15")
     assert done.code == 1
     assert "inside the certified" in done.err
@@ -66,15 +57,6 @@ def test_levels_are_those_of_the_shift(run, binary):
         done = run("plan", binary, "--cost", cost, f"--alpha-{other}", "0.02")
         assert done.code == 2
         assert f"give --alpha-{level} alone" in done.err
-
-
-def test_a_pilot_that_was_measured_otherwise_is_warned_of(run, tmp_path):
-    (tmp_path / "lab.csv").write_text("reward\n" + "-20\n-10\n" * 40)
-    (tmp_path / "pilot.csv").write_text("success\n" + "1\n0\n" * 20)
-    assert run("certify", "lab.csv", "--cost-range", "-200", "0", "-o", "c.json").code == 0
-    done = run("plan", "c.json", "--costs", "pilot.csv", "-n", "10", "--json")
-    assert "warning: pilot.csv: these costs are not measured the way" in done.err
-    assert "not measured the way" in json.loads(done.out)["warnings"][-1]
 
 
 def test_a_comparison_is_planned(run, tmp_path):

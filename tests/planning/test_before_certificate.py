@@ -65,8 +65,6 @@ def test_a_given_number_in_the_lab():
     assert question.power(30, booked.site - 1).power < 0.9
     assert plan.asked.power == question.power(30, 10).power
     assert (plan.asked.lab, plan.asked.site) == (30, 10)
-    assert 5 < plan.watch_mean < 60
-    assert 0 < plan.watch_power < 1
     json.dumps(plan.to_dict(), allow_nan=False)
 
 

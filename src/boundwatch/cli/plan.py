@@ -12,7 +12,7 @@ import typer
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, refuse, refuse_if
+from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, refuse
 from boundwatch.cli.reading import ANSWERS, Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
@@ -30,11 +30,12 @@ from boundwatch.planning import (
     plan_width,
 )
 from boundwatch.planning import plan as plan_against
+from boundwatch.planning.power import MOST_TRIALS
 
 _OPTIONS = {
     "--compare": {"paired", "correlation", "horizon", "alpha"},
     "--width": {"cost", "tasks", "repeats", "correlation", "after", "delta", "seed"},
-    "a CERTIFICATE": {"certificate", "cost", "costs", "n", "alpha_adverse", "alpha_benign", "seed"},
+    "a CERTIFICATE": {"certificate", "cost", "n", "alpha_adverse", "alpha_benign", "seed"},
     "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n", "seed"},
 }
 """The options of each question: whether policies differ, or whether a shift will be noticed."""
@@ -47,8 +48,7 @@ _JOINT_NOTE = "joint: new trials are judged together with this certificate's; th
     "boundwatch plan --compare 0.1 0.25 --paired --correlation 0.2\n"
     "boundwatch plan --width 0.1 --cost 0.3 --repeats 5 --correlation 0.3\n"
     "boundwatch plan --width 0.1 --after trials.csv --success grasped\n"
-    "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
-    "boundwatch plan certificate.json --costs pilot.csv -n 20"
+    "boundwatch plan certificate.json --cost 0.5 --plot power.png"
 )
 def plan(
     certificate: Path | None = None,
@@ -67,7 +67,6 @@ def plan(
     repeats: Annotated[int | None, AT_LEAST_1] = None,
     after: str | None = None,
     delta: float | None = None,
-    costs: str | None = None,
     n: Annotated[list[int] | None, AT_LEAST_1] = None,
     alpha_adverse: float | None = None,
     alpha_benign: float | None = None,
@@ -99,18 +98,17 @@ def plan(
     repeats N: With --width: N trials on each scene; says how many scenes.
     after COSTS: With --width: how many more, given these trials.
     delta P: With --width: probability with which either limit may fail. [default: 0.01]
-    costs COSTS: Or a sample of costs from the suspected world, to draw from.
     n N: Smallest shift noticed in N trials, or the power of N at a new site.
     alpha_adverse P: Level of ADVERSE, for a cost above the certified ones.
     alpha_benign P: Level of BENIGN, for a cost below the certified ones.
-    seed SEED: Seed of simulations (--costs, --repeats, several tasks).
+    seed SEED: Seed of simulations (--repeats, several tasks).
     plot FILE: Draw power against trials; .png, .svg or .pdf.
     """
     given = locals() | {"correlation": correlation or None, "seed": seed or None}  # 0 is the usual one
     if plot is not None:
-        files.protect(plot, [certificate, costs], force=force)
-    if costs is None and after is None:
-        reading.refuse_without_costs()
+        files.protect(plot, [certificate], force=force)
+    if after is None:
+        refuse(vars(reading), "goes with --after; give it, or leave this out")
     without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
     question = without if compare is None else "--compare"
     question = question if width is None else "--width"
@@ -135,8 +133,9 @@ def plan(
         answer = plan_trials(cost=cost, new_cost=new_cost, alpha=alpha_adverse, **booked)
         out.draw(plot, "plot_trials", answer)
     else:
-        refuse_if({"give either --cost or --costs": (cost is None) == (costs is None)})
-        episodes, answer = _plan_against(Certificate.load(certificate), given, reading, seed)
+        if cost is None:
+            raise typer.BadParameter("with a CERTIFICATE give --cost, the suspected expected cost")
+        answer = _plan_against(Certificate.load(certificate), cost, given)
     out.print_warnings(*episodes)
     if as_json:
         out.print_json(answer.to_dict() | (out.source_fields(*episodes) if episodes else {}))
@@ -169,25 +168,20 @@ def _print_comparison(answer: ComparisonPlan) -> None:
     out.print_section("Note", notes, bullet="- ")
 
 
-def _plan_against(
-    loaded: Certificate, given: dict[str, Any], reading: Reading, seed: int
-) -> tuple[tuple[Episodes, ...], Plan | TasksPlan]:
-    cost, costs, adverse, benign = (
-        given[name] for name in ("cost", "costs", "alpha_adverse", "alpha_benign")
-    )
+def _plan_against(loaded: Certificate, cost: float, given: dict[str, Any]) -> Plan | TasksPlan:
+    adverse, benign = (given[name] for name in ("alpha_adverse", "alpha_benign"))
     if loaded.strata:
-        unused = {name: given[name] for name in ("costs", "n", "alpha_benign", "plot")}
+        unused = {name: given[name] for name in ("n", "alpha_benign", "plot")}
         refuse(unused, "does not go with the certificate of a mean over tasks; leave it out")
-        return (), plan_tasks(loaded, cost, adverse, seed)
-    episodes = () if costs is None else (reading.read(costs, certificate=loaded, allow_own=True),)
-    sample, either = episodes[0].costs if episodes else None, adverse if benign is None else benign
-    answer = plan_against(loaded, cost=cost, costs=sample, alpha=either, sizes=given["n"] or SIZES, seed=seed)
+        return plan_tasks(loaded, cost, adverse, given["seed"] or 0)
+    either = adverse if benign is None else benign
+    answer = plan_against(loaded, cost=cost, alpha=either, sizes=given["n"] or SIZES)
     wrong = {"alpha_adverse": adverse, "alpha_benign": benign}
     del wrong[f"alpha_{answer.verdict.value}"]
     alone = f"give --alpha-{answer.verdict.value} alone"
     refuse(wrong, f"is of no use: {answer.cost:g} would be {answer.verdict.name}; {alone}")
     out.draw(given["plot"], "plot_plan", answer)
-    return episodes, answer
+    return answer
 
 
 def _plan_width(
@@ -252,33 +246,22 @@ def _print_trials(answer: TrialPlan) -> None:
             if not booking.exact:
                 notes = ["~: normal approximation, as there are too many trials to enumerate."]
         print(f"  {f'{100 * power:.0f} %':<22}{lab:>12}{site:>13}{both:>9}")
-    if answer.watch_mean is not None:
-        best, within = answer.recommended, ""
-        trials, new = answer.lab_trials or (best and best.lab), answer.site_trials or (best and best.site)
-        if answer.watch_power is not None:
-            within = f", within {new:,} with probability {100 * answer.watch_power:.0f} %"
-        after = f"it alarms after {answer.watch_mean:.1f} trials on average{within}"
-        print(f"\n  watch, read after every trial: with {trials:,} in the lab {after}")
-        notes.append("watch: averages count runs of at most 1,000 trials.")
     out.print_section("Note", notes, bullet="- ")
 
 
 def _print_plan(answer: Plan) -> None:
-    exactness = "exact, for costs of 0 and 1"
-    if not answer.exact:
-        exactness = f"simulated, each power ± {2 * answer.standard_error:.2f}"
-    (check, watch), most = answer.powers, answer.most_trials
+    (check, watch), most = answer.powers, MOST_TRIALS
     look, read = (_number(each.trials[0.9], most) for each in (check, watch))
     print(
         f"Run {look} trials and look once (check), or at most {read} and look after each (watch): at an "
         f"expected cost of {answer.cost:.4g}, the verdict is then {answer.verdict.name} with a probability "
-        f"of 90 % ({exactness}).\n"
+        "of 90 % (exact, for costs of 0 and 1).\n"
     )
     _print_row("trials for a power of", 34, ["50 %", "80 %", "90 %", "95 %"], 7)
     for name, power in {"check": check, "watch": watch}.items():
         cells = [_number(value, most) for value in power.trials.values()]
         _print_row(f"{name} ({power.tail})", 34, cells, 7, f"   level {power.level:.3g}")
-    mean = f"{watch.mean_trials:.1f}" if watch.mean_trials else f"more than {watch.mean_trials_at_least:.0f}"
+    mean = f"{watch.mean_trials:.1f}" if watch.mean_trials else "too many"
     print(f"\n  watch: alarm after {mean} trials on average, median {_number(watch.median_trials, most)}")
     limit = "upper" if answer.verdict is Verdict.ADVERSE else "lower"
     beyond = "from the certified trials' mean" if answer.joint else f"beyond the certified {limit} limit"
@@ -291,7 +274,7 @@ def _print_plan(answer: Plan) -> None:
     notes.append("'-': no shift is noticed with 90 % power in so few trials.")
     out.print_section("Note", notes, bullet="- ")
     if answer.caveat is not None:
-        print(f"\n  {answer.caveat} (--costs)")
+        print(f"\n  {answer.caveat}")
 
 
 def _print_row(label: str, width: int, cells: Iterable[str], each: int, end: str = "") -> None:

@@ -11,7 +11,6 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from boundwatch._support.describing import one_line
@@ -20,12 +19,12 @@ from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL, EvidenceName, TailName, Verdict
-from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.joint import counts_of, is_joint, reference_of
 from boundwatch.detectors.mixture import Mark, alarm_counts, alarm_distribution
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.power import (
+    MOST_TRIALS,
     POWERS,
     Array,
     Counts,
@@ -35,19 +34,11 @@ from boundwatch.planning.power import (
     check_size,
     fewest,
     first_reaching,
-    mean_wait,
 )
 
 SIZES = (10, 25, 50, 100, 250)
-# Beyond this many trials the answer is "more than", not a number.
-MOST_TRIALS = 5000
-MOST_DRAWS = 1000
-RUNS = 1000
 _TOOTH = 10
-STANDARD_ERROR = math.sqrt(0.25 / RUNS)
-CAVEAT = (
-    "for costs of 0 and 1; others of this mean usually need fewer trials, but may need more: give a sample"
-)
+CAVEAT = "for costs of 0 and 1; others of this mean usually need fewer trials, but may need more"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +49,8 @@ class Plan:
     ----------
     verdict, cost
         Which shift it is, ADVERSE or BENIGN, and the suspected expected cost.
-    exact, standard_error
-        Whether the powers were enumerated, as for costs of 0 and 1; else they were simulated, with this
-        largest standard error.
     caveat
-        What they then do not say about other costs of this mean; None if costs are binary or a sample.
-    most_trials
-        How far was computed; more trials than these are None.
+        What powers do not say about other costs than 0 and 1; None if the certificate is of such costs.
     powers
         Of one look (`check`) and of looking after every trial (`watch`), with the evidence that these take.
     smallest_shifts
@@ -77,16 +63,13 @@ class Plan:
 
     verdict: Verdict
     cost: float
-    exact: bool
     caveat: str | None
-    standard_error: float
-    most_trials: int
     powers: list[Power]
     smallest_shifts: list[dict[str, Any]]
     joint: bool
 
     def __repr__(self) -> str:
-        names = ("verdict", "cost", "exact", "joint")
+        names = ("verdict", "cost", "joint")
         trials = [power.trials[0.9] for power in self.powers]
         return one_line(self, {name: getattr(self, name) for name in names} | {"trials": trials})
 
@@ -107,12 +90,10 @@ class Plan:
 def plan(
     certificate: Certificate,
     *,
-    cost: float | None = None,
-    costs: ArrayLike | None = None,
+    cost: float,
     alpha: float | None = None,
     tail: TailName | None = None,
     sizes: Sequence[int] = SIZES,
-    seed: int = 0,
 ) -> Plan:
     """Compute how many trials `check` and `watch` need to notice a suspected shift from a certificate.
 
@@ -121,13 +102,11 @@ def plan(
     Parameters
     ----------
     certificate
-        The promise to compare with. Powers are exact if it is for costs of 0 and 1, else simulated for tests
-        against its limits; judged jointly with its own, as `check` and `watch` do, costs usually need fewer.
+        The promise to compare with. One of other costs than 0 and 1 is compared by its limits; judged jointly
+        with its own, as `check` and `watch` do, costs usually need fewer trials.
     cost
-        The suspected expected cost. Costs are then taken to be 0 or 1. Others of this mean usually need
-        fewer trials, but may need more: pass a sample of them.
-    costs
-        Or a sample of costs from the suspected world, to draw from.
+        The suspected expected cost, of costs of 0 and 1, for which every power is exact. Others of this mean
+        usually need fewer trials, but may need more.
     alpha
         The level of both detectors, delta not included. Left out: what each takes by default (0.05 for one
         look, 0.04 after every trial).
@@ -135,8 +114,6 @@ def plan(
         Of the look, as in `HypothesisTest`.
     sizes
         Numbers of trials for which to find the smallest shift that would be noticed.
-    seed
-        For the simulation.
 
     Examples
     --------
@@ -152,25 +129,14 @@ def plan(
     if certificate.strata:
         problem = "certificate is of the mean over tasks, each of which has its own rate"
         raise InvalidSetting(problem, remedy="use boundwatch.planning.plan_tasks")
-    if (cost is None) == (costs is None):
-        raise InvalidSetting("give either cost, the suspected expected cost, or costs, a sample; not both")
     wanted = [check_size(size, "sizes has") for size in sizes]
-    sample = None if costs is None else certificate.check_costs(costs)
-    mean = check_rate(cost, "cost") if sample is None else float(sample.mean())
+    mean = check_rate(cost, "cost")
     side = _Side.of(certificate, mean, None if alpha is None else check_level(alpha, "alpha"), tail)
-    exact = certificate.binary  # draws of 0 and 1 are known by their mean
-    if exact:
-        powers = [_exact_look(side, mean), _exact_watch(side, mean)]
-    else:
-        powers = _simulated(side, mean if sample is None else sample, np.random.default_rng(seed))
     return Plan(
         verdict=side.verdict,
         cost=mean,
-        exact=exact,
-        caveat=None if exact or sample is not None else CAVEAT,
-        standard_error=0.0 if exact else STANDARD_ERROR,
-        most_trials=MOST_TRIALS if exact else MOST_DRAWS,
-        powers=powers,
+        caveat=None if certificate.binary else CAVEAT,
+        powers=[_exact_look(side, mean), _exact_watch(side, mean)],
         smallest_shifts=[{"n": n, "shift": _smallest_shift(side, n)} for n in wanted],
         joint=side.look.tail_name == "joint",
     )
@@ -205,7 +171,7 @@ class _Side:
     def of(
         cls, certificate: Certificate, mean: float, alpha: float | None, tail: TailName | None = None
     ) -> _Side:
-        if not certificate.binary:  # judged jointly they usually need fewer, but that takes long to simulate
+        if not certificate.binary:  # by the limits, which hold for costs of any kind
             names = ("lower", "upper", "delta", "delta_upper", "delta_lower")
             certificate = Certificate.from_bounds(**{name: getattr(certificate, name) for name in names})
         record = reference_of(certificate)
@@ -291,14 +257,13 @@ class _Side:
             trials=trials,
             mean_trials=mean,
             median_trials=trials[0.5],
-            mean_trials_at_least=mean_wait(reached),
             n=np.arange(1.0, last + 1),
             power=reached[1 : last + 1],
         )
 
 
 def _exact_look(side: _Side, mean: float) -> Power:
-    """Return the power of one look at costs of 0 and 1, at as few numbers of trials as can be told from."""
+    """Return the power of one look, at as few numbers of trials as can be told from."""
 
     @lru_cache
     def power(n: int) -> float:
@@ -334,29 +299,6 @@ def _exact_watch(side: _Side, mean: float) -> Power:
         horizon *= 2
     wait = float(alarms @ np.arange(alarms.size)) if missing < 1e-6 else None
     return side.watch_power(np.cumsum(alarms), wait)
-
-
-def _simulated(side: _Side, world: float | Array, rng: np.random.Generator) -> list[Power]:
-    """Return the powers of the detectors themselves on draws from a sample, or of 0 and 1 with this mean."""
-    shape = RUNS, MOST_DRAWS
-    draws = (rng.random(shape) < world) * 1.0 if isinstance(world, float) else rng.choice(world, shape)
-    sizes, curve = np.unique(np.geomspace(1, MOST_DRAWS, 40).round()), list[float]()
-    while len(curve) < sizes.size and (not curve or curve[-1] < 0.99):
-        found = side.look.decide_many(draws[:, : int(sizes[len(curve)])])
-        curve.append(float((found.verdict == side.verdict).mean()))
-    n, power = sizes[: len(curve)], np.maximum.accumulate(curve)
-    trials = {each: math.ceil(np.interp(each, power, n)) if power[-1] >= each else None for each in POWERS}
-    levels = {"alpha_adverse": side.alpha, "alpha_benign": side.alpha}
-    fleet, alarms, active = Fleet(side.certificate, **levels), np.zeros(RUNS, np.int64), np.arange(RUNS)
-    for number in range(1, MOST_DRAWS + 1):
-        alarms[np.array(fleet.update(active, draws[active, number - 1]), np.int64)] = number
-        active = active[alarms[active] == 0]
-        if not active.size:
-            break
-    right = (alarms > 0) & (np.array(fleet.verdicts) == side.verdict)
-    reached = np.cumsum(np.bincount(alarms[right], minlength=2)) / RUNS
-    wait = float(alarms.mean()) if right.all() else None
-    return [side.look_power(n, np.array(curve), trials), side.watch_power(reached, wait)]
 
 
 def _smallest_shift(side: _Side, n: int) -> dict[str, float | None]:

@@ -14,11 +14,9 @@ from scipy import special
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds import rate_difference
-from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, joint_region
 from boundwatch.bounds.rate_difference import Alarms, typical_rank
 from boundwatch.bounds.two_sample import chances
-from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL
-from boundwatch.detectors.mixture import alarm_distribution
+from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.power import (
     DELTA,
@@ -27,13 +25,11 @@ from boundwatch.planning.power import (
     check_rate,
     check_size,
     fewest,
-    mean_wait,
 )
 
 POWERS = (0.8, 0.9)
 # Beyond this many trials of one kind nobody books hardware; the answer is then that no number will do.
 MOST_TRIALS = 200_000
-_WATCHED = 1000
 
 
 @dataclass(frozen=True)
@@ -70,9 +66,6 @@ class TrialPlan:
         fewest in total; None if no number will do.
     asked
         What the site trials asked for achieve, with the lab's asked for or recommended; else None.
-    watch_mean, watch_power
-        With `watch`, looking after every trial: trials to the alarm on average (not beyond 1,000), and the
-        probability of an alarm within the site trials. Only for "worse"; None elsewhere.
     """
 
     question: str
@@ -85,8 +78,6 @@ class TrialPlan:
     site_trials: int | None
     bookings: dict[float, Booking | None]
     asked: Booking | None
-    watch_mean: float | None
-    watch_power: float | None
 
     def __repr__(self) -> str:
         names = ("question", "cost", "new_cost", "margin", "rate", "lab_trials", "site_trials", "recommended")
@@ -261,7 +252,7 @@ def plan_trials(
     margin
         Plan for showing that the new site is at most this much worse.
     alpha
-        The level of the test, delta not included. Left out: 0.05, and 0.04 for `watch`.
+        The level of the test, delta not included. Left out: 0.05.
     delta
         The delta that the certificate will have.
 
@@ -281,8 +272,6 @@ def plan_trials(
         bookings = {power: question.fewest_at_site(lab, power) for power in POWERS}
     best = bookings[0.9] or bookings[0.8]
     lab_run = lab or (None if best is None else best.lab)
-    site_run = site or (None if best is None else best.site)
-    watch_mean, watch_power = _watch(question, lab_run, site_run, alpha or ANYTIME_LEVEL)
     return TrialPlan(
         question=question.name,
         cost=question.cost,
@@ -294,8 +283,6 @@ def plan_trials(
         site_trials=site,
         bookings=bookings,
         asked=None if lab_run is None or site is None else question.power(lab_run, site),
-        watch_mean=watch_mean,
-        watch_power=watch_power,
     )
 
 
@@ -318,21 +305,6 @@ def _ask(cost: float, new_cost: float, margin: float | None, alpha: float | None
             "to be no worse; give a larger margin or a smaller new_cost"
         )
     return Question("no worse", cost, new_cost, allowed, level, side)
-
-
-def _watch(
-    question: Question, lab: int | None, site: int | None, alpha: float
-) -> tuple[float | None, float | None]:
-    """Return how long `watch` takes on average, and its power within the site trials; None if not known."""
-    total = alpha + question.delta
-    if question.name != "worse" or lab is None or lab > MOST_REFERENCE_TRIALS or total < SMALLEST_TOTAL:
-        return None, None
-    region, of_lab = joint_region(lab, total), chances(lab, np.array(question.cost))
-    reached = np.zeros(_WATCHED + 1)  # P[alarm within 0, 1, … trials], over the draw of the lab's trials, too
-    for k in np.flatnonzero(of_lab > 1e-6).tolist():
-        line = region.line(k).needed(_WATCHED)[: _WATCHED + 1]
-        reached += of_lab[k] * np.cumsum(alarm_distribution(line, question.new_cost)[0])
-    return mean_wait(reached), None if site is None or site > _WATCHED else float(reached[site])
 
 
 def _variance(rate: float, n: float) -> float:

@@ -19,6 +19,8 @@ from boundwatch.errors import InvalidSetting, shown
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
+MOST_TRIALS = 5000
+"""Beyond so many the answer is "more than", not a number."""
 DELTA = 0.01
 POWERS = (0.5, 0.8, 0.9, 0.95)
 
@@ -35,12 +37,10 @@ class Power:
         What it may spend on a false alarm: in all if the tail is ``joint``, else without the certificate's
         delta.
     trials
-        Power to about the fewest trials that reach it, None if the plan's `most_trials` do not suffice. For
+        Power to about the fewest trials that reach it, None if 5,000 do not suffice. For
         the sequential test: the number within which the alarm comes with this probability.
     mean_trials, median_trials
         Trials to the alarm; of the sequential test only. None if too many streams outlast the computation.
-    mean_trials_at_least
-        What is then sure of the mean: streams that have not alarmed count as if they did at the end.
     n, power
         The curve: numbers of trials, and the power at each.
     """
@@ -51,7 +51,6 @@ class Power:
     trials: dict[float, int | None]
     mean_trials: float | None = None
     median_trials: int | None = None
-    mean_trials_at_least: float | None = None
     n: Array = dataclasses.field(repr=False)
     power: Array = dataclasses.field(repr=False)
 
