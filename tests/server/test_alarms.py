@@ -13,14 +13,13 @@ import pytest
 from sqlalchemy import select, update
 
 from boundwatch.errors import InvalidSetting
-from boundwatch.server import outbox, transfer, upkeep
+from boundwatch.server import outbox, transfer
 from boundwatch.server.bindings import Binding, upload
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Chore
 from boundwatch.server.models import Report, Upload
 from boundwatch.server.outbox import Channel, deliver, sign
-from boundwatch.server.settings import Settings
-from boundwatch.server.tables import deliveries, watches
+from boundwatch.server.tables import deliveries
 from network import Listener, wait_until
 
 
@@ -223,18 +222,3 @@ def test_a_channel_that_cannot_work_is_refused(kind, targets):
     for target in targets:
         with pytest.raises(InvalidSetting):
             Channel(kind, target)
-
-
-def test_silence_is_told_once_and_is_no_verdict(database, certificate):
-    channel = Channel("command", "true")
-    settings = Settings(silent_minutes=10, on_alarm=("true",))
-    alarm(database, certificate)
-    with database.write() as connection:
-        assert upkeep.tell_silence(connection, time.time() + 1, settings) == ["arm-1"]
-        assert upkeep.tell_silence(connection, time.time() + 1, settings) == []
-        row = connection.execute(select(deliveries)).mappings().one()
-        assert connection.execute(select(watches.c.verdict)).scalar() == "adverse"
-    assert (row["channel"], row["target"]) == ("command", channel.label)
-    content = json.loads(row["payload"])
-    assert content["kind"] == "notice"
-    assert "not a verdict" in content["text"]

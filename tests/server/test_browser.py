@@ -109,20 +109,33 @@ def test_the_page_is_live_and_an_alarm_is_acknowledged(browser, start):
     page.context.close()
 
 
-def test_everything_works_without_javascript(browser, monitor, certificate_file):
+def test_everything_is_read_without_javascript(browser, monitor):
     page = open_page(browser, monitor.url, java_script_enabled=False)
     page.get_by_role("link", name="drone-7").click()
-    page.get_by_label("What did you find?").fill("wind")
-    page.get_by_role("button", name="Acknowledge").click()
-    assert "Acknowledged by local" in page.locator("main").inner_text()
-    page.goto(monitor.url + "/certificates")
-    page.get_by_label("Streams, one name per line").fill("drone-20\ndrone-21")
+    assert "waits for somebody" in page.locator("main").inner_text()
+    assert "changing anything needs it" in page.locator("main").inner_text()
+    page.context.close()
+
+
+def test_forms_bind_and_upload_and_say_what_is_refused(browser, monitor, certificate_file):
+    page = open_page(browser, monitor.url + "/certificates")
+    page.get_by_label("Streams, one name per line").fill("drone-7\ndrone-21")
     page.get_by_role("button", name="Watch", exact=True).click()
-    assert page.locator("h1").inner_text() == "drone-20"
+    page.wait_for_selector("[role=alert] >> text=is already watched")
+    page.get_by_label("Streams, one name per line").fill("drone-20\n drone-21\n")
+    page.get_by_label("Level of ADVERSE").fill("0.01")
+    page.get_by_role("button", name="Watch", exact=True).click()
+    page.wait_for_url("**/streams/drone-20")
+    assert "levels 0.01 (ADVERSE)" in page.locator("main").inner_text()
+    page.get_by_text("Start a new generation").click()
+    page.get_by_label("Why?").fill(NASTY)
+    page.get_by_role("button", name="Start generation 2").click()
+    page.wait_for_selector("text=Start generation 3", state="attached")
     page.goto(monitor.url + "/certificates")
     page.get_by_label("File that boundwatch certify wrote").set_input_files(certificate_file)
     page.get_by_role("button", name="Upload and verify").click()
-    assert page.locator("h1").inner_text() == "lab version 1"
+    page.wait_for_selector("h1 >> text=lab version 1")
+    assert monitor.ask("GET", "/api/v1/streams/drone-21")[1]["alpha_adverse"] == 0.01
     page.context.close()
 
 

@@ -53,8 +53,8 @@ def test_a_pair_of_surrogates_is_a_character(on_postgresql):
 
 
 def test_a_zero_character_is_no_failure_of_the_database(on_postgresql):
-    listing = ("?search=%00", "?certificate=a%00", "/%00", "/a%00b/episodes")
-    pages = ("/?search=%00", "/?certificate=%00", "/streams/%00", "/fleet?search=%00")
+    listing = ("?search=%00", "/%00", "/a%00b/episodes")
+    pages = ("/?search=%00", "/streams/%00", "/fleet?search=%00")
     for path in (*pages, *(f"/api/v1/streams{rest}" for rest in listing)):
         assert 200 <= on_postgresql.ask("GET", path)[0] < 500, path
 

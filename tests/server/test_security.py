@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import itertools
-import json
 import socket
 import threading
 import time
@@ -308,32 +307,6 @@ def test_who_guesses_is_known_by_what_a_declared_proxy_says(start, options):
     assert guess("192.0.2.1") == 429
     first = server.ask("POST", "/sign-in", b"token=x", headers=headers | {"X-Forwarded-For": "192.0.2.2"})
     assert first[0] == (403 if options else 429)  # another name gains nothing where nobody is believed
-
-
-def test_a_certificate_is_uploaded_as_a_file_or_pasted(start_shared, certificate):
-    server = start_shared(bound=False)
-    text = json.dumps(certificate.to_dict()).encode()
-    headers = {"Content-Type": "multipart/form-data; boundary=cut", "Origin": server.url}
-
-    def part(name, content, file=None):
-        what = "" if file is None else f'; filename="{file}"'
-        head = f'--cut\r\nContent-Disposition: form-data; name="{name}"{what}\r\n\r\n'
-        return head.encode() + content + b"\r\n"
-
-    def send(*parts):
-        return server.ask("POST", "/certificates", b"".join(parts) + b"--cut--\r\n", headers=headers)
-
-    assert send(part("name", b""), part("file", b"", ""), part("certificate", b""))[0] == 422
-    assert send(part("name", b"lab"), part("file", b"not JSON", "lab.json"))[0] == 422
-    status, page = send(part("file", text, "<b>.json"))
-    assert (status, "<b>" in page) == (422, False)
-    assert send(part("file", b"\xff", "lab.json"))[0] == 400
-    assert server.ask("POST", "/certificates", b"no parts", headers=headers)[0] in (400, 422)
-    assert server.ask("GET", "/api/v1/certificates")[1]["certificates"] == []
-    assert send(part("name", b""), part("file", text, "lab.json"), part("certificate", b""))[0] == 303
-    assert send(part("name", b"pasted"), part("file", b"", ""), part("certificate", text))[0] == 303
-    listed = server.ask("GET", "/api/v1/certificates")[1]["certificates"]
-    assert [(each["name"], each["fingerprint"]) for each in listed] == [("lab", certificate.fingerprint)]
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,6 @@ _PROBLEMS = {
     429: "Too many requests: send the same again later.",
     503: "The database does not answer: send the same again later.",
 }
-_ALWAYS, _OF_A_BODY = (401, 403, 421, 429, 503), (400, 408, 413, 415, 422)
-
-
 COMPONENTS: dict[str, Any] = {}
 """What OpenAPI's document refers to."""
 
@@ -51,28 +48,22 @@ def _schema(kind: Any) -> dict[str, Any]:
     return found
 
 
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    content = {"application/problem+json": {"schema": _schema(models.Problem)}}
-    return {status: {"description": _PROBLEMS[status], "content": content} for status in statuses}
+def _takes(kind: Any) -> dict[str, Any]:
+    """Return what OpenAPI says of the body of a request."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": _schema(kind)}}}}
 
 
-def _answers(status: int, answer: Any, *problems: int, body: Any = None) -> dict[str, Any]:
-    """Return what OpenAPI says about a route: its answers, beyond those of every route, and its body."""
-    success = {"description": "Done.", "content": {"application/json": {"schema": _schema(answer)}}}
-    extra = None
-    if body is not None:
-        problems += _OF_A_BODY
-        content = {"application/json": {"schema": _schema(body)}}
-        extra = {"requestBody": {"required": True, "content": content}}
-    responses = {status: success, **_problems(*problems)}
-    return {"status_code": status, "responses": responses, "openapi_extra": extra}
-
-
+_PROBLEM = {"application/problem+json": {"schema": _schema(models.Problem)}}
 _BEARER = HTTPBearer(
     auto_error=False,  # the guard has refused whoever needs a token and has none
     description="A token of `boundwatch token create`; nobody needs one before the first is created.",
 )
-router = APIRouter(prefix="/api/v1", dependencies=[Security(_BEARER)], responses=_problems(*_ALWAYS))
+router = APIRouter(
+    prefix="/api/v1",
+    dependencies=[Security(_BEARER)],
+    default_response_class=JSONResponse,
+    responses={status: {"description": said, "content": _PROBLEM} for status, said in _PROBLEMS.items()},
+)
 
 Stream = Annotated[str, Path(max_length=100, pattern=models.PRINTABLE)]
 Generation = Annotated[int | None, Query(ge=1, le=1_000_000)]
@@ -135,7 +126,7 @@ def _chosen(rows: Iterable[RowMapping], names: str) -> list[dict[str, Any]]:
     return [{name: row[name] for name in names.split()} for row in rows]
 
 
-@router.post("/episodes", **_answers(200, models.Counted, 404, 409, body=models.Episode | models.Episodes))
+@router.post("/episodes", openapi_extra=_takes(models.Episode | models.Episodes))
 async def report(request: Request) -> Response:
     """Report one episode or many; the answer comes when they are on the disk."""
     actor = actor_of(request, "report")
@@ -148,31 +139,30 @@ async def report(request: Request) -> Response:
     return JSONResponse(await asyncio.wrap_future(ledger.submit(reports, actor.name)))
 
 
-@router.get("/streams", **_answers(200, models.Streams, 422))
+@router.get("/streams")
 def list_streams(
     request: Request,
     verdict: VerdictName = "",
     search: Words = "",
-    certificate: Words = "",
     page: Page = 1,
     size: Size = 100,
 ) -> dict[str, Any]:
     """List streams, the strongest evidence first."""
-    asked: dict[str, Any] = {"verdict": verdict, "search": search, "certificate": certificate}
+    asked: dict[str, Any] = {"verdict": verdict, "search": search}
     with reading(request) as connection:
         rows, total = queries.list_streams(connection, **asked, page=page, size=size)
     silent = settings_of(request).silent_before
     return {"total": total, "page": page, "streams": [queries.as_json(row, silent) for row in rows]}
 
 
-@router.post("/streams", **_answers(201, models.Generations, 409, body=models.Bind))
+@router.post("/streams", openapi_extra=_takes(models.Bind), status_code=201)
 async def bind(request: Request) -> Response:
     """Bind streams to a certificate, a detector and levels, before their first episode."""
     done = await act(request, bindings.bind_streams, await _read(request, models.Bind))
     return JSONResponse({"generations": done}, 201)
 
 
-@router.get("/streams/{stream}", **_answers(200, models.Standing, 404, 422))
+@router.get("/streams/{stream}")
 def show_stream(request: Request, stream: Stream, generation: Generation = None) -> dict[str, Any]:
     """Say where one stream stands."""
     with reading(request) as connection:
@@ -180,7 +170,7 @@ def show_stream(request: Request, stream: Stream, generation: Generation = None)
     return queries.as_json(row, settings_of(request).silent_before)
 
 
-@router.get("/streams/{stream}/episodes", **_answers(200, models.Listed, 404, 422))
+@router.get("/streams/{stream}/episodes")
 def list_episodes(
     request: Request,
     stream: Stream,
@@ -198,7 +188,7 @@ def list_episodes(
     return {"stream": row["name"], "generation": row["generation"], "n": row["n"], "episodes": listed}
 
 
-@router.get("/fleet", **_answers(200, models.Discoveries, 422))
+@router.get("/fleet")
 def show_fleet(
     request: Request, rate: Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)] = None
 ) -> dict[str, Any]:
@@ -210,7 +200,7 @@ def show_fleet(
     return {"rate": found.rate, "delta": found.delta, **counts, "discoveries": listed}
 
 
-@router.get("/certificates", **_answers(200, models.Certificates))
+@router.get("/certificates")
 def list_certificates(request: Request) -> dict[str, Any]:
     """List the certificates."""
     with reading(request) as connection:
@@ -218,14 +208,14 @@ def list_certificates(request: Request) -> dict[str, Any]:
     return {"certificates": _chosen(rows, "name version fingerprint created created_by streams")}
 
 
-@router.post("/certificates", **_answers(201, models.Uploaded, body=models.Upload))
+@router.post("/certificates", openapi_extra=_takes(models.Upload), status_code=201)
 async def upload(request: Request) -> Response:
     """Upload a certificate; it is verified on arrival and gets the next version of its name."""
     row = await act(request, bindings.upload, await _read(request, models.Upload))
     return JSONResponse(_chosen([row], "name version fingerprint")[0], 201)
 
 
-@router.get("/alarms", **_answers(200, models.Alarms, 422))
+@router.get("/alarms")
 def list_alarms(request: Request, waiting: bool | None = None) -> dict[str, Any]:
     """List alarms, the latest first."""
     names = "id stream generation verdict number created acknowledged acknowledged_by reason"
@@ -234,16 +224,14 @@ def list_alarms(request: Request, waiting: bool | None = None) -> dict[str, Any]
     return {"alarms": _chosen(rows, names)}
 
 
-@router.post(
-    "/alarms/{alarm}/acknowledge", **_answers(200, models.Acknowledged, 404, 409, body=models.Acknowledge)
-)
+@router.post("/alarms/{alarm}/acknowledge", openapi_extra=_takes(models.Acknowledge))
 async def acknowledge(request: Request, alarm: Alarm) -> dict[str, Any]:
     """Acknowledge an alarm and say why; it stays in the history."""
     await act(request, outbox.acknowledge, alarm, await _read(request, models.Acknowledge))
     return {"alarm": alarm, "acknowledged_by": request.state.actor.name}
 
 
-@router.get("/audit", **_answers(200, models.Audit))
+@router.get("/audit")
 def list_audit(request: Request) -> dict[str, Any]:
     """List the latest administrative acts."""
     with reading(request, "administer") as connection:

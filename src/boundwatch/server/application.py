@@ -33,7 +33,7 @@ from boundwatch.server.access import Gatekeeper
 from boundwatch.server.bindings import Binding
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Chore, Database, Sentinel, log_failure
-from boundwatch.server.guard import Guard, Impatient, is_form, no_answer, problem
+from boundwatch.server.guard import Guard, Impatient, no_answer, problem
 from boundwatch.server.models import Name, Refused, Upload, check
 from boundwatch.server.settings import Settings
 from boundwatch.server.tables import tokens
@@ -112,12 +112,11 @@ async def _say_status(request: Request) -> dict[str, str]:  # of the database, t
 
 def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(BoundwatchError)
-    async def refused(request: Request, error: BoundwatchError) -> Response:
+    async def refused(_request: Request, error: BoundwatchError) -> Response:
         status = error.status if isinstance(error, Refused) else 422
-        detail = " ".join(str(error).split())
-        if is_form(request.headers):
-            return pages.render(request, "error.html", status, message=detail)
-        return problem(status, detail, **({"Retry-After": "1"} if status == 503 else {}))
+        return problem(
+            status, " ".join(str(error).split()), **({"Retry-After": "1"} if status == 503 else {})
+        )
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:

@@ -11,12 +11,11 @@ import ipaddress
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -67,24 +66,23 @@ def no_answer() -> Response:
 class Impatient(HttpToolsProtocol):
     """A connection that ends when the headers of a request take too long or too much space.
 
-    They must be there ten seconds after the connection was made or the last answer was given. Between two
-    requests uvicorn closes a connection that sends nothing even sooner; one that sends a byte now and then
-    it would keep.
+    They must be there ten seconds after the connection was made or the last answer was given: one that
+    sends a byte now and then uvicorn would keep.
     """
 
-    _wait: asyncio.TimerHandle | None = None
-    _in_headers = False
-    _received = 0
+    _timer: asyncio.TimerHandle | None = None
+    _received: int | None = None
+    """How much has come of headers that are not complete."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
-        self._expect_headers()
+        self._wait()
 
     def data_received(self, data: bytes) -> None:
         """Take what came, and count it while headers are incomplete."""
         super().data_received(data)
-        if self._in_headers:
+        if self._received is not None:
             self._received += len(data)
             if self._received > LARGEST_HEADERS:
                 self._cut_off(b"431 Request Header Fields Too Large")
@@ -92,40 +90,36 @@ class Impatient(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin to count."""
         super().on_message_begin()
-        self._in_headers, self._received = True, 0
+        self._received = 0
 
     def on_headers_complete(self) -> None:
         """Wait and count no longer."""
-        self._in_headers = False
-        self._stop_waiting()
+        self._received = None
+        self._stop()
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, unless it is there already."""
         super().on_response_complete()
         if self.cycle.response_complete:
-            self._expect_headers()
+            self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave nothing behind."""
-        self._stop_waiting()
+        self._stop()
         super().connection_lost(exc)
 
-    def _expect_headers(self) -> None:
-        # After a machine was suspended, all time is up at once: first read what came meanwhile.
-        self._wait_for(SLOWEST_HEADERS, self._wait_for, 0.05, self._cut_off, b"408 Request Timeout")
+    def _wait(self) -> None:
+        self._stop()
+        self._timer = self.loop.call_later(SLOWEST_HEADERS, self._cut_off, b"408 Request Timeout")
 
-    def _wait_for(self, seconds: float, then: Callable[..., None], *arguments: Any) -> None:
-        self._stop_waiting()
-        self._wait = self.loop.call_later(seconds, then, *arguments)
-
-    def _stop_waiting(self) -> None:
-        if self._wait is not None:
-            self._wait.cancel()
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _cut_off(self, status: bytes) -> None:
-        self._stop_waiting()
-        if self._in_headers and not self.transport.is_closing():
+        self._stop()
+        if self._received is not None and not self.transport.is_closing():
             # A browser that opens a connection in advance expects no answer, so it gets none.
             head = b"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
             self.transport.write(b"HTTP/1.1 " + status + head)

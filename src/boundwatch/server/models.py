@@ -104,48 +104,13 @@ class Acknowledge(Struct, frozen=True, forbid_unknown_fields=True):
     reason: Needed
 
 
-class Standing(Struct):
-    """Where one stream stands."""
+class Problem(Struct):
+    """What is said of what is refused (RFC 9457); `detail` says what is wrong, where, and what to do."""
 
-    stream: str
-    generation: Count
-    certificate: dict[str, Any]
-    detector: str
-    alpha_adverse: float
-    alpha_benign: float
-    verdict: Literal["adverse", "benign", "within"]
-    first_alarm: int | None
-    n: Count
-    mean_cost: float | None
-    evidence_adverse: float
-    evidence_benign: float
-    threshold_adverse: float | None
-    threshold_benign: float | None
-    last_seen: float | None
-    silent: bool
-    closed: float | None
-
-
-def _answer(name: str, /, **fields: Any) -> Any:
-    """Return the type of an answer, which is for OpenAPI only."""
-    return msgspec.defstruct(name, list(fields.items()))
-
-
-_Objects = list[dict[str, Any]]
-Counted = _answer("Counted", counted=Count, repeated=Count, streams=dict[str, Any])
-Streams = _answer("Streams", total=Count, page=Count, streams=list[Standing])
-Generations = _answer("Generations", generations=dict[str, int])
-Listed = _answer("Listed", stream=str, generation=Count, n=Count, episodes=_Objects)
-Discoveries = _answer(
-    "Discoveries", rate=float, delta=float, streams=Count, left_out=Count, discoveries=list[Standing]
-)
-Certificates = _answer("Certificates", certificates=_Objects)
-Uploaded = _answer("Uploaded", name=str, version=Count, fingerprint=str)
-Alarms = _answer("Alarms", alarms=_Objects)
-Acknowledged = _answer("Acknowledged", alarm=str, acknowledged_by=str)
-Audit = _answer("Audit", audit=_Objects)
-Problem = _answer("Problem", type=str, title=str, status=int, detail=str)
-"""What is said of what is refused (RFC 9457); `detail` says what is wrong, where, and what to do."""
+    type: str
+    title: str
+    status: int
+    detail: str
 
 
 class Refused(InvalidSetting):

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import fastapi
 from fastapi import APIRouter, Query, Request, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
 
-from boundwatch._support import schema
 from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import wording
-from boundwatch.server import api, bindings, live_detectors, models, outbox, queries, showing
+from boundwatch.server import api, bindings, live_detectors, queries, showing
 from boundwatch.server.access import SESSION_SECONDS, list_tokens
-from boundwatch.server.api import actor_of, reading, settings_of
+from boundwatch.server.api import reading, settings_of
 from boundwatch.server.guard import COOKIE, is_form, problem
 from boundwatch.server.live_detectors import DETECTORS, parse_certificate
 from boundwatch.server.models import Refused
@@ -53,17 +50,15 @@ def streams_page(
     request: Request,
     verdict: api.VerdictName = "",
     search: api.Words = "",
-    certificate: api.Words = "",
     silent: Annotated[str, Query(pattern="^(|1)$")] = "",
     page: api.Page = 1,
 ) -> Response:
     """All streams, or what to do first when there is none."""
     before = settings_of(request).silent_before
-    asked: dict[str, Any] = {"verdict": verdict, "search": search, "certificate": certificate}
+    asked: dict[str, Any] = {"verdict": verdict, "search": search}
     with reading(request) as connection:
         silent_before = before if silent else None
         rows, total = queries.list_streams(connection, **asked, silent_before=silent_before, page=page)
-        known = queries.list_certificates(connection)
     given = {name: value for name, value in (asked | {"silent": silent}).items() if value}
     return render(
         request,
@@ -75,7 +70,6 @@ def streams_page(
         chosen=asked,
         filtered=bool(given),
         link=lambda number: "/?" + urlencode(given | {"page": number}),
-        certificates=known,
         base=str(request.base_url).rstrip("/"),
     )
 
@@ -189,7 +183,9 @@ def sign_in_page(
 @router.post("/sign-in")
 async def sign_in(request: Request) -> Response:
     """Exchange a token for a session in a cookie that scripts cannot read."""
-    form = await _form(request)
+    if not is_form(request.headers):
+        raise Refused(415, "send the form of the page")
+    form = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
     after = local_path(form.get("next", "/"))
     gatekeeper = request.app.state.gatekeeper
     token = form.get("token", "").strip()
@@ -214,61 +210,6 @@ async def sign_out(request: Request) -> Response:
     answer = RedirectResponse("/sign-in", 303)
     answer.delete_cookie(COOKIE)
     return answer
-
-
-@router.post("/certificates")
-async def upload(request: Request) -> Response:
-    """Take a certificate that was chosen as a file, or pasted."""
-    actor_of(request, "administer")
-    form = await _form(request)
-    text = form.get("file", "").strip() or form.get("certificate", "").strip()
-    name = form.get("name", "").strip() or Path(form.get("file_name", "")).stem[: models.LONGEST_NAME]
-    if not text:
-        remedy = "choose its file, or paste what the file holds"
-        raise InvalidSetting("is missing", name="certificate", remedy=remedy)
-    content = {"name": name, "certificate": schema.decode(text.encode(), "certificate")}
-    row = await api.act(request, bindings.upload, models.check(models.Upload, content))
-    return RedirectResponse(f"/certificates/{row['fingerprint']}", 303)
-
-
-@router.post("/streams")
-async def bind(request: Request) -> Response:
-    """Bind streams, or start a new generation, from the form."""
-    actor_of(request, "administer")
-    form = await _form(request)
-    given: dict[str, object] = {name: value.strip() for name, value in form.items() if value.strip()}
-    given["streams"] = [name.strip() for name in form.get("streams", "").splitlines() if name.strip()]
-    sent = models.check(models.Bind, given, strict=False)
-    bound = await api.act(request, bindings.bind_streams, sent)
-    return RedirectResponse(f"/streams/{quote(next(iter(bound)), safe='')}", 303)
-
-
-@router.post("/alarms/{alarm}/acknowledge")
-async def acknowledge(request: Request, alarm: api.Alarm) -> Response:
-    """Acknowledge an alarm from the form."""
-    actor_of(request, "administer")
-    form = await _form(request)
-    sent = models.check(models.Acknowledge, {"reason": form.get("reason", "")})
-    await api.act(request, outbox.acknowledge, alarm, sent)
-    return RedirectResponse(local_path(form.get("next", "/alarms")), 303)
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """Return the texts of a form; of a file, its content, and its name beside it."""
-    if not is_form(request.headers):
-        raise Refused(415, "send the form of the page")
-    fields: dict[str, str] = {}
-    try:
-        async with request.form(max_files=1, max_fields=20) as form:
-            for name, value in form.multi_items():
-                if isinstance(value, str):
-                    fields[name] = value
-                elif value.filename:  # a form without a chosen file sends one without a name
-                    fields[name] = (await value.read()).decode("utf-8-sig")
-                    fields[f"{name}_name"] = value.filename
-    except (HTTPException, ValueError) as error:
-        raise Refused(400, "the form cannot be read; send it again from the page") from error
-    return fields
 
 
 def local_path(target: str) -> str:

@@ -14,10 +14,14 @@ from boundwatch.detectors import Verdict
 from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.server.bindings import fleet_size
 from boundwatch.server.live_detectors import load_certificate
-from boundwatch.server.models import Refused, Standing
+from boundwatch.server.models import Refused
 from boundwatch.server.tables import alarms, audit, certificates, episodes, handed, streams, watches
 
 PAGE = 50
+_SHOWN = (
+    "stream generation certificate detector alpha_adverse alpha_benign verdict first_alarm n mean_cost "
+    "evidence_adverse evidence_benign threshold_adverse threshold_benign last_seen silent closed"
+)
 _CURRENT = watches.c.closed.is_(None)
 _WATCHED = watches.join(streams).join(certificates)
 _STANDING = select(
@@ -43,7 +47,6 @@ def list_streams(
     *,
     verdict: str = "",
     search: str = "",
-    certificate: str = "",
     silent_before: float | None = None,
     page: int = 1,
     size: int = PAGE,
@@ -52,7 +55,6 @@ def list_streams(
     asked = [
         (verdict, watches.c.verdict == verdict),
         (search, streams.c.name.icontains(search, autoescape=True)),
-        (certificate, certificates.c.name == certificate),
         (silent_before, _is_silent(silent_before or 0.0)),
     ]
     clauses = [clause for is_asked, clause in asked if is_asked]
@@ -212,4 +214,4 @@ def as_json(row: RowMapping, silent_before: float | None = None) -> dict[str, An
     found = standing(row, silent_before)
     names = {"name": "certificate", "version": "certificate_version", "fingerprint": "fingerprint"}
     found |= {"stream": row["name"], "certificate": {name: row[column] for name, column in names.items()}}
-    return {name: found[name] for name in Standing.__struct_fields__}
+    return {name: found[name] for name in _SHOWN.split()}

@@ -17,7 +17,7 @@ _Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only wha
 _KINDS: dict[Any, str] = {
     _Key: "id stream_id watch_id certificate_id token_id",
     Integer(): "version value binary generation place n first_alarm number attempts beat",
-    Double(): "applied created closed time received cost total last_cost last_seen silence_told due "
+    Double(): "applied created closed time received cost total last_cost last_seen due "
     "delivered revoked expires acknowledged alpha_adverse alpha_benign threshold_adverse threshold_benign "
     "evidence_adverse evidence_benign",
     String(20): "verdict channel",
@@ -66,7 +66,7 @@ watches = _table(
     "detector alpha_adverse alpha_benign place? threshold_adverse? threshold_benign?",
     "created created_by reason",
     "closed? n total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? digest",
-    "last_seen? silence_told?",
+    "last_seen?",
     Unique("place"),
     Unique("stream_id", "generation"),
     Index("watches_last_seen", "last_seen"),

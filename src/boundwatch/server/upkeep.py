@@ -1,4 +1,4 @@
-"""What a server does by itself: deliver alarms, tell discoveries and silence."""
+"""What a server does by itself: deliver alarms, tell discoveries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import func, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.server import outbox, queries
@@ -27,10 +27,6 @@ _DISCOVERY_LOCK = 0x64697363
 def begin(database: Database, settings: Settings, roster: Roster) -> list[Chore]:
     """Begin what the settings ask for: to deliver, per channel, and to tell."""
 
-    def tell() -> None:
-        with database.write() as connection:
-            tell_silence(connection, settings.silent_before or 0.0, settings)
-
     def discover() -> None:
         if not roster.owns(0):  # one process is enough
             return
@@ -43,8 +39,6 @@ def begin(database: Database, settings: Settings, roster: Roster) -> list[Chore]
     chores = [Chore(partial(outbox.deliver, database, channel), 0.5) for channel in settings.channels]
     if settings.tell == "discoveries":
         chores.append(Chore(discover, 1.0))
-    if settings.silent_minutes:
-        chores.append(Chore(tell, 15.0))
     return chores
 
 
@@ -89,30 +83,3 @@ def tell_discoveries(connection: Connection, rate: float, channels: Iterable[out
         text = f"costs more: a discovery at a false discovery rate of {rate:g} over the fleet ({shown})."
         outbox.announce(connection, channels, row, text, **fields)
     return [row["name"] for row in found]
-
-
-def tell_silence(connection: Connection, before: float, settings: Settings) -> list[str]:
-    """Tell once per silence which streams have had no episode since a moment; this is no verdict."""
-    untold = or_(watches.c.silence_told.is_(None), watches.c.silence_told < watches.c.last_seen)
-    query = (
-        select(watches.c.id, watches.c.last_seen, streams.c.name)
-        .select_from(watches.join(streams))
-        .where(watches.c.closed.is_(None), watches.c.last_seen < before, untold)
-        .order_by(watches.c.stream_id)  # as everybody locks them
-        .limit(1000)
-        .with_for_update(of=watches)
-    )
-    told = []
-    for row in connection.execute(query).all():
-        payload = {
-            "text": f"boundwatch: no episode of stream {row.name} for {settings.silent_minutes:g} minutes. "
-            "This is a notice about its connection, not a verdict about its costs.",
-            "kind": "notice",
-            "stream": row.name,
-            "last_seen": row.last_seen,
-        }
-        outbox.put(connection, settings.channels, payload)
-        connection.execute(update(watches).where(watches.c.id == row.id).values(silence_told=row.last_seen))
-        told.append(row.name)
-        _LOG.info("no episode of stream %s for %g minutes", row.name, settings.silent_minutes)
-    return told

@@ -1,5 +1,6 @@
 // Keeps the page current: asks every second whether anything changed, then fetches the page again and exchanges the
-// parts that are marked data-live. Without this script the page is the same, as of when it was loaded.
+// parts that are marked data-live. Without this script the page is the same, as of when it was loaded. And sends what
+// people fill in to the API: forms that are marked data-api.
 "use strict";
 
 (() => {
@@ -47,6 +48,38 @@
     part.replaceChildren(...other.childNodes);
     if (focused) [...part.querySelectorAll("a")].find((link) => link.getAttribute("href") === focused)?.focus();
   }
+
+  async function json(name, value) {
+    if (value instanceof File) return value.text(); // as it is: a number keeps all its digits
+    if (name === "streams") return JSON.stringify(value.split("\n").map((line) => line.trim()).filter(Boolean));
+    if (name.startsWith("alpha_")) return Number.isNaN(Number(value)) ? JSON.stringify(value) : value;
+    return name === "new_generation" ? "true" : JSON.stringify(value.trim());
+  }
+
+  async function send(form) {
+    const fields = [...new FormData(form)].filter(([, value]) => (value instanceof File ? value.size : value.trim()));
+    const file = fields.find(([, value]) => value instanceof File)?.[1];
+    if (file && !fields.some(([name]) => name === "name")) fields.push(["name", file.name.replace(/\.[^.]*$/, "")]);
+    const parts = await Promise.all(fields.map(async ([name, value]) => `"${name}":${await json(name, value)}`));
+    const headers = { "Content-Type": "application/json" };
+    const answer = await fetch(form.dataset.api, { method: "POST", headers, body: `{${parts.join()}}` });
+    const said = await answer.json();
+    if (!answer.ok) throw new Error(said.detail);
+    const bound = said.generations && `/streams/${encodeURIComponent(Object.keys(said.generations)[0])}`;
+    location.assign(bound ?? (said.fingerprint ? `/certificates/${said.fingerprint}` : location.href));
+  }
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.dataset.api) return;
+    event.preventDefault();
+    send(form).catch((error) => {
+      const place = form.querySelector("[role=alert]") ?? form.appendChild(document.createElement("p"));
+      place.className = "note";
+      place.setAttribute("role", "alert");
+      place.textContent = error.message;
+    });
+  });
 
   look();
 })();
