@@ -26,6 +26,7 @@ LEVEL_TREND = 0.005
 LEVEL_BLOCKS = 0.005
 _FEWEST = 12  # episodes from which an order can be told
 _SHOWN = 6
+_ROUNDED = 0.005  # of a mean with two digits
 _AGAIN = re.compile(r"(\d{1,9})(?!\d)\D.*").fullmatch  # 17 (redo), 17b
 _MOST_TO_RANK = 10_000  # of longer files, means of as many stretches are ranked
 
@@ -83,6 +84,27 @@ def repeats(
                 f"declare episode={column!r}; if they are repeats of one scene, cluster={column!r}"
             )
         return
+
+
+def total(names: Sequence[str], read: Array) -> int | None:
+    """Return the row that may be the total or the mean of others; None if its name and value do not say so.
+
+    Its name occurs once and is a longer form (mug total) of that of the rows just above it; or it is the last
+    row, all other names repeat, and what is read is not 0 or 1, which a mean may well be by chance.
+    """
+    places, binary = rows_of(names), bool(((read == 0) | (read == 1)).all())
+    several = {name: rows for name, rows in places.items() if rows.size > 1}
+    single = [int(rows[0]) for name, rows in places.items() if name not in several] if several else []
+    for row in single if len(names) == read.size else ():
+        above = names[row - 1] if row else ""
+        longer = above != "" and above in several and above in names[row]
+        of = read[several[above]] if longer else read[:row]
+        last = not binary and single == [row] == [read.size - 1] and of.min() < of.max()
+        if longer and binary and read[row] == of.sum():
+            return row
+        if (longer or last) and abs(read[row] - of.mean()) <= _ROUNDED:
+            return row
+    return None
 
 
 def gaps(labels: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -52,11 +52,9 @@ def read(data: bytes, rows: Rows, delimiter: str, first: int) -> Block | None:
     if table.num_rows != lines or not all(numbered) or (found := _measured(at[wanted[0]], rows)) is None:
         return None
     labels = labels if rows.counted < MOST_LABELS else ()
-    columns: dict[str, Cells] = {wanted[0]: found} | {
-        name: _texts(at[name]) for name in (*wanted[1:], *labels)
-    }
+    others = {name: _texts(at[name]) for name in (*wanted[1:], *labels)}
     rows.counted += lines
-    return Block(rows.source, rows.unit, range(first, first + lines), columns, labels)
+    return Block(rows.source, rows.unit, range(first, first + lines), {wanted[0]: found} | others, labels)
 
 
 def _is_simple(data: bytes, rows: Rows) -> bool:

@@ -23,7 +23,7 @@ from boundwatch.episodes.declared import Declared, one_value
 from boundwatch.episodes.design import USUAL_REDUCTION, Design, Reduction
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.notes import gaps, repeats, rows_of, suspicions
+from boundwatch.episodes.notes import gaps, repeats, rows_of, suspicions, total
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, inspect_robots, json_rows, lerobot, mcap, npy, parquet, sb3, vla_eval
 from boundwatch.readers.opening import check_archive, open_source, placed, recognize, whole
@@ -260,6 +260,7 @@ class _Taken:
     others: Counter[str] = dataclasses.field(default_factory=Counter)
     labels: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     counted: list[tuple[Block, Converted]] = dataclasses.field(default_factory=list)
+    first: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     unit: str = "row"
 
     def add(self, block: Block, found: Converted, roles: Mapping[str, str]) -> None:
@@ -273,6 +274,8 @@ class _Taken:
         self.numbers.append(block.numbers)
         for role, column in roles.items():
             self.keys[role] += block.names(column)
+        if block.first is not None:
+            self.first.setdefault(block.first, []).extend(block.labelled(block.first))
         if sum(map(len, self.numbers)) <= MOST_LABELS:
             self.labels = {name: [*self.labels.get(name, ()), *block.labelled(name)] for name in block.labels}
 
@@ -291,8 +294,24 @@ def _notice(table: Table, declared: Declared, costs: Array, taken: _Taken) -> No
     if (design.episode or table.episode) is None and design.cluster is None:  # repeats may well be alike
         table.warnings += suspicions(costs, keys.get("by") or keys.get("strata") or ())
     if not declared.as_is:
+        if (design.episode or table.episode) is None:
+            _refuse_total(table, declared, costs, taken)
         table.notes += repeats(taken.labels, costs, list(keys.values()))
         table.notes += () if design.where else gaps(taken.labels)
+
+
+def _refuse_total(table: Table, declared: Declared, costs: Array, taken: _Taken) -> None:
+    """Refuse a row that may be the total or the mean of others, as only its name tells."""
+    by_role = {getattr(declared.design, role): taken.keys.get(role) for role in ("strata", "by", "policy")}
+    named = {column: names for column, names in (taken.first | by_role).items() if names}
+    for column, names in named.items():
+        row = total(names, costs if table.layout.measure.kind == "cost" else 1 - costs)
+        if row is not None:
+            where = Place(table.source, taken.unit, taken.places()[row], column)
+            problem = "occurs once, and its row has the total or the mean of those above it"
+            trial = ("; if it is a trial, pass ", Argument("as_is", True))
+            remedy = ("if it is a total or a mean, delete the row", *trial)
+            raise InvalidCost(problem, where=where, value=names[row], remedy=remedy)
 
 
 def _refuse_totals(counted: Sequence[tuple[Block, Converted]], measure: Measure) -> None:

@@ -66,6 +66,7 @@ class Block:
     numbers: Sequence[int]  # where each row is
     columns: Mapping[str, Cells]  # those that were asked for, by their name in the file
     labels: tuple[str, ...] = ()  # those of them that number rows, for notes
+    first: str | None = None  # the first column, which may name totals
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -261,6 +262,7 @@ class Rows:
             first = self.names[:1] if named or self.names[:1] == ("1",) else ()
             known = [name for name in others if name in first or normal(name) in NUMBERING]
             self.numbering = dict.fromkeys(known, ("", 0, ""))
+        self.first = self.names[0] if named and not self.declared.as_is and self.names[0] in others else None
         looked_at = () if self.declared.as_is else SCENES
         self.scenes = [name for name in others if normal(name) in looked_at]
         self._places = {name: self.names.index(name) for name in self.wanted}
@@ -332,13 +334,14 @@ class Rows:
         columns: dict[str, Cells] = {}
         for name, at in self._places.items():
             columns[name] = list(map(itemgetter(at), rows))
-        texts = (*self.layout.questions, *(self.numbering or ()), *self.scenes)
+        texts = (*self.layout.questions, *(self.numbering or ()), *self.scenes, *filter(None, [self.first]))
         for name, at in zip(texts, map(self.names.index, texts), strict=True):
             columns[name] = [_text(cells, at) for cells in rows]  # a short row may lack it
         for name in list(self.numbering or ()):
             self._check_numbering(name, numbers, columns[name])
         self.counted += len(kept)
-        return Block(self.source, self.unit, numbers, columns, (*(self.numbering or ()), *self.scenes))
+        labels = (*(self.numbering or ()), *self.scenes)
+        return Block(self.source, self.unit, numbers, columns, labels, self.first)
 
     def place(self, number: int, column: str | None = None) -> Place:
         """Return where something is."""
