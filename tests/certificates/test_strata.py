@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
+from boundwatch._support.schema import convert
 from boundwatch.certificates.record import Stratum, check_strata, mean_over, strata_of
 from boundwatch.episodes.design import Design
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
@@ -33,7 +34,7 @@ def test_strata_are_shares_of_one_mean():
 
 def test_weights_are_declared_with_the_column_of_the_tasks():
     design = Design(strata="task", weights={"mug": 2, "bowl": 1})
-    assert Design.from_dict(design.to_dict()) == design
+    assert convert(Design, design.to_dict()) == design
     for wrong in ({"mug": 0}, {"mug": "x"}, [1, 2]):
         with pytest.raises(InvalidSetting):
             Design(strata="task", weights=wrong)

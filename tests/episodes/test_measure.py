@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from boundwatch._support.schema import convert
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
@@ -34,13 +35,13 @@ DESIGNS = st.builds(
 
 @given(MEASURES)
 def test_a_measure_survives_json(measure):
-    again = Measure.from_dict(json.loads(json.dumps(measure.to_dict())))
+    again = convert(Measure, json.loads(json.dumps(measure.to_dict())))
     assert (again, hash(again)) == (measure, hash(measure))
 
 
 @given(DESIGNS)
 def test_a_design_survives_json(design):
-    again = Design.from_dict(json.loads(json.dumps(design.to_dict())))
+    again = convert(Design, json.loads(json.dumps(design.to_dict())))
     assert (again, hash(again)) == (design, hash(design))
 
 
@@ -97,7 +98,7 @@ def test_one_column_is_read():
 )
 def test_other_json_is_refused_with_the_path_of_its_field(kind, content, name):
     with pytest.raises(SchemaMismatch) as refused:
-        kind.from_dict(content)
+        convert(kind, content, kind.__name__.lower())
     assert refused.value.name == name
 
 

@@ -84,11 +84,12 @@ class Layout(NamedTuple):
     """The names in the file of the columns of the design, by those declared."""
     questions: dict[str, Question]
     """What is asked about other columns."""
-
-    @property
-    def wanted(self) -> list[str]:
-        """The columns that every row must have."""
-        return list(dict.fromkeys([*self.measure.columns, *self.located.values()]))
+    wanted: list[str]
+    """The columns that every row must have."""
+    numbering: list[str]
+    """Others that may number rows, by their names."""
+    scenes: list[str]
+    """Others that may say which rows repeat a scene."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,11 @@ class Declared:
             problem, remedy = "goes with rows that are steps, not with counts", "leave it out"
             raise InvalidSetting(problem, name="episode", value=self.design.episode, remedy=remedy)
         located = {column: _find(names, column, argument) for argument, column in self.design.named}
-        return Layout(measure, located, self._questions(names, measure))
+        wanted = list(dict.fromkeys([*measure.columns, *located.values()]))
+        others = {name: normal(name) for name in names if name not in wanted and names.count(name) == 1}
+        scenes = [name for name, key in others.items() if key in SCENES and not self.as_is]
+        numbering = [name for name, key in others.items() if key in NUMBERING]
+        return Layout(measure, located, self._questions(names, measure), wanted, numbering, scenes)
 
     def _questions(self, names: Sequence[str], measure: Measure) -> dict[str, Question]:
         """Return what is asked about columns of a file, unless they are declared or read."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
-from boundwatch._support.schema import FrozenMapping, convert
+from boundwatch._support.schema import FrozenMapping
 from boundwatch._support.validation import check_choice, check_number
 from boundwatch.errors import Argument, InvalidSetting
 
@@ -50,8 +50,8 @@ class Design:
     >>> design = Design(strata="task", where={"site": "lab"})
     >>> design.columns
     ('task', 'site')
-    >>> Design.from_dict(design.to_dict()) == design
-    True
+    >>> design.to_dict()
+    {'strata': 'task', 'where': {'site': 'lab'}}
     """
 
     strata: str | None = None
@@ -107,17 +107,6 @@ class Design:
         kinds = {"pair_by": list, "fill_down": list, "where": dict, "weights": dict}
         plain = {name: each for name, each in vars(self).items() if each}
         return {name: kinds[name](each) if name in kinds else each for name, each in plain.items()}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` wrote."""
-        return convert(cls, content, "design")
-
-    def __str__(self) -> str:
-        named = [f"{name} {column}" for name, column in self.named if name in _SINGLE]
-        named += [f"pairs by {', '.join(self.pair_by)}"] if self.pair_by else []
-        named += [f"{column} is {value}" for column, value in self.where.items()]
-        return ", ".join(["a step per row" if self.episode else "an episode per row", *named])
 
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")

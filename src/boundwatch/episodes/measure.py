@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.schema import convert as convert_fields
 from boundwatch._support.validation import check_choice, check_number, shortest
 from boundwatch.episodes.cells import Cells, convert
 from boundwatch.errors import Argument, InvalidSetting, Remedy
@@ -64,8 +63,6 @@ class Measure:
     cost = 1 - success, column grasped
     >>> print(Measure("reward", "score", (0, 5)))
     cost = (5 - reward)/5, column score
-    >>> Measure.from_dict(Measure("cost", "force", (0, 50)).to_dict()).ends
-    (0.0, 50.0)
     >>> print(Measure("successes", "ok", trials="n"))
     cost = 1 - success, successes in column ok of the trials in column n
     """
@@ -153,11 +150,6 @@ class Measure:
         rare = {name: each for name, each in vars(self).items() if each is not None and name not in _USUAL}
         found = {"kind": self.kind, "column": self.column, "cost_range": ends}
         return found | {"success_values": list(self.success_values)} | rare
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` wrote."""
-        return convert_fields(cls, content, "measure")
 
     def __str__(self) -> str:
         rule = "cost as given" if self.kind == "cost" else f"cost = 1 - {self.kind}"

@@ -10,14 +10,13 @@ import os
 import re
 import select
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Annotated, Any, NoReturn
 
 from msgspec import Meta
 
-from boundwatch._support.schema import convert
 from boundwatch.errors import InvalidSetting, MissingFile, Place
 from boundwatch.readers.table import Line
 from boundwatch.readers.text import LONGEST_LINE, long_line
@@ -48,22 +47,12 @@ class Position:
         """Which file it is, whatever its name."""
         return self.device, self.inode
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Position:
-        """Return what `to_dict` wrote."""
-        return convert(cls, content, "position")
-
 
 @dataclass(frozen=True)
 class Batch:
     """The whole lines that were there at one look, all from the same file; none if nothing came."""
 
     lines: Sequence[Line] = ()
-    begins: bool = False  # the first one is the first of its file: another header may follow
     torn: bool = False  # the last one has no newline: its sender ended in the middle of it, or will go on
     note: str = ""  # what people should know about the source
     start: Position = Position()
@@ -108,7 +97,7 @@ class LineSplitter:
     def _batch(self, data: bytes, *, torn: bool) -> Batch:
         at, parts = self.at, data.removesuffix(b"\n").split(b"\n")
         lines = [Line(number, raw) for number, raw in enumerate(parts, start=at.lines + 1)]
-        batch = Batch(lines, at.lines == 0, torn, "", at, self.digest.copy())
+        batch = Batch(lines, torn, "", at, self.digest.copy())
         self.digest.update(data)
         end, count = at.offset + len(data), at.lines + len(lines)
         self.at = replace(at, offset=end, lines=count, digest=self.digest.hexdigest())

@@ -235,6 +235,7 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
         _say_others(table, taken.others, judged=judged, all_failed=bool(costs.all()))
     _notice(table, declared, costs, taken)
     _join_keys(keys, declared)
+    notes = (*(table.rows.notes if table.rows is not None else ()), *table.notes)
     return Episodes(
         costs,
         binary=binary,
@@ -246,7 +247,7 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
         unit=taken.unit,
         numbers=places,
         warnings=[f"{table.source}: {said}" for said in table.warnings],
-        notes=[f"{table.source}: {note}" for note in table.notes],
+        notes=[f"{table.source}: {note}" for note in notes],
     )
 
 
@@ -330,7 +331,7 @@ def _refuse_totals(counted: Sequence[tuple[Block, Converted]], measure: Measure)
 
 def _kept(table: Table, declared: Declared) -> Iterator[Block]:
     """Yield the rows to read; refuse too many, and a second value of a column that is asked about."""
-    design, (_, located, questions), rows = declared.design, table.layout, 0
+    design, located, questions, rows = declared.design, table.layout.located, table.layout.questions, 0
     known: dict[str, dict[str, str]] = {column: {} for column in questions}
     apart = [located[column] for column in (design.policy, design.by) if column is not None]
     where = {located[column]: value for column, value in design.where.items()}

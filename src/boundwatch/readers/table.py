@@ -14,7 +14,7 @@ import numpy as np
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import Cells, Converted, Notation, convert
 from boundwatch.episodes.counts import expand
-from boundwatch.episodes.declared import NUMBERING, SCENES, Declared, Layout, Question, Said
+from boundwatch.episodes.declared import Declared, Layout, Question, Said
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.episodes.words import normal, number, outcome
 from boundwatch.errors import Argument, InvalidCost, Place
@@ -152,11 +152,12 @@ class Table:
     file_format: Format
     layout: Layout
     blocks: Iterable[Block]
+    notation: Notation = field(default_factory=Notation)
+    rows: Rows | None = None  # what makes the blocks, and knows what was skipped
     episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
     strata: str | None = None  # the column of the tasks, where the format runs a fixed set of them
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    notation: Notation = field(default_factory=Notation)
 
 
 def by_columns(
@@ -180,8 +181,7 @@ def by_columns(
     if one_of is not None and one_of not in layout.located.values() and not declared.as_is:
         layout.questions.setdefault(one_of, Question("and one is meant", ("where",), "all are meant"))
     wanted = list(dict.fromkeys([*layout.wanted, *layout.questions]))
-    seeds = [name for name in names if normal(name) in SCENES and name not in wanted and unit == "episode"]
-    labels = () if declared.as_is else tuple(seeds)
+    labels = tuple(layout.scenes) if unit == "episode" else ()
 
     def blocks() -> Iterator[Block]:
         number = 0 if unit == "frame" else 1
@@ -257,14 +257,14 @@ class Rows:
         listed = () if self.names == ("1",) and not named else self.names  # a list has no names
         self.layout = self.declared.layout(listed, self.says)
         self.wanted = self.layout.wanted
-        others = [name for name in self.names if name not in self.wanted and self.names.count(name) == 1]
-        if self.numbering is None:  # fields of an object have no first one
-            first = self.names[:1] if named or self.names[:1] == ("1",) else ()
-            known = [name for name in others if name in first or normal(name) in NUMBERING]
+        first, self.scenes = "" if not named and self.names != ("1",) else self.names[0], self.layout.scenes
+        usable = (
+            first not in self.wanted and self.names.count(first) == 1
+        )  # fields of an object have no first one
+        if self.numbering is None:
+            known = dict.fromkeys([*([first] if usable else ()), *self.layout.numbering])
             self.numbering = dict.fromkeys(known, ("", 0, ""))
-        self.first = self.names[0] if named and not self.declared.as_is and self.names[0] in others else None
-        looked_at = () if self.declared.as_is else SCENES
-        self.scenes = [name for name in others if normal(name) in looked_at]
+        self.first = first if usable and named and not self.declared.as_is else None
         self._places = {name: self.names.index(name) for name in self.wanted}
         self._header = list(map(str.strip, self.names))
 
@@ -313,14 +313,8 @@ class Rows:
         raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
 
     def table(self, file_format: Format, blocks: Iterable[Block | None]) -> Table:
-        """Return the table of these blocks, with notes at their end."""
-
-        def to_the_end() -> Iterator[Block]:
-            yield from filter(None, blocks)
-            table.notes += self.notes
-
-        table = Table(self.source, file_format, self.layout, to_the_end(), notation=self.notation)
-        return table
+        """Return the table of these blocks."""
+        return Table(self.source, file_format, self.layout, filter(None, blocks), self.notation, self)
 
     def take(self, rows: Sequence[Row]) -> Block | None:
         """Return the block of some rows; None if none of them is an episode's."""
