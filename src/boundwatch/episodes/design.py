@@ -108,6 +108,12 @@ class Design:
         plain = {name: each for name, each in vars(self).items() if each}
         return {name: kinds[name](each) if name in kinds else each for name, each in plain.items()}
 
+    def __str__(self) -> str:
+        named = [f"{name} {column}" for name, column in self.named if name in _SINGLE]
+        named += [f"pairs by {', '.join(self.pair_by)}"] if self.pair_by else []
+        named += [f"{column} is {value}" for column, value in self.where.items()]
+        return ", ".join(["a step per row" if self.episode else "an episode per row", *named])
+
 
 _SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")
 
