@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from boundwatch.bounds import joint_evidence, rate_difference, two_sample
 from boundwatch.bounds import joint_region as region_module
-from boundwatch.bounds import rate_difference, two_sample
 from boundwatch.bounds.joint_region import alarm_line, joint_region
 from boundwatch.certificates.record import CostRecord
 from boundwatch.comparison import late
@@ -121,6 +121,7 @@ def test_threads_that_extend_one_line_get_the_same_line(monkeypatch):
         lambda: rate_difference.rate_difference_region(5, 4, 0.05),
         lambda: late.late_line(LEVEL, 5).leads,
         lambda: late.late_line(LEVEL, 5).looks,
+        lambda: joint_evidence._grid_factors(0.3),
         lambda: joint._references(CostRecord.of_failures(5, 1))[0].logs,
     ],
 )

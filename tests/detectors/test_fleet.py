@@ -69,20 +69,6 @@ def test_each_stream_is_a_sequential_test(binary, held_out, margin):
     assert margin is None or [each.no_worse for each in findings][2:] == [True, False]
 
 
-def test_numbered_streams_in_any_order_and_block():
-    rng = np.random.default_rng(6)
-    ids = rng.integers(0, 300, 5000)
-    costs = rng.random(5000)
-    by_array, by_list = bw.Fleet(BOUNDED), bw.Fleet(BOUNDED)
-    for start in range(0, 5000, 500):
-        by_array.update(ids[start : start + 500], costs[start : start + 500])
-    for name, cost in zip(ids.tolist(), costs.tolist(), strict=True):
-        by_list.update([name], [cost])
-    order = np.argsort(by_array.ids), np.argsort(by_list.ids)
-    np.testing.assert_array_equal(by_array.e_adverse[order[0]], by_list.e_adverse[order[1]])
-    np.testing.assert_array_equal(by_array.n[order[0]], np.bincount(ids))
-
-
 def test_update_names_the_new_alarms_once():
     fleet = bw.Fleet(BOUNDED)
     assert fleet.update(["x", "y"], [0.9, 0.1]) == []

@@ -88,8 +88,12 @@ class Wealth:
 
     def __init__(self, bets: Bets, upper: float, *rests: float) -> None:
         self._sides = 1 + len(rests)
-        self._intercept, self._slope = linear_factors(bets, upper, *rests)
-        self._fold_every = fold_interval(upper, *rests)
+        # A cost x multiplies each bet by intercept + slope x.
+        sizes = bets.sizes
+        self._intercept = np.concatenate([1 - sizes, *[(1 - sizes) + sizes / rest for rest in rests]])
+        self._slope = np.concatenate([sizes / upper, *[-sizes / rest for rest in rests]])
+        # For so many episodes a product of factors, which are at least 0.015, stays between 1e-120 and 1e60.
+        self._fold_every = max(1, min(64, int(138 / max(-math.log(min(upper, *rests, 1.0)), 1.0))))
         logs = np.tile(np.log(bets.shares), self._sides)
         tops, scale = self._scaled(logs[None])
         self.first: dict[str, Array] = {
@@ -153,25 +157,6 @@ def bet_bounds(lower: float, upper: float) -> tuple[float, float]:
 def clamp_bound(bound: float) -> float:
     """Return a bound that a bet can divide by."""
     return min(max(bound, SMALLEST_BOUND), 1.0)
-
-
-def linear_factors(bets: Bets, upper: float, *rests: float) -> tuple[Array, Array]:
-    """Return a and s such that a + s x is what a cost x does to each bet, adverse bets first.
-
-    The benign side bets on 1 - x against 1 - lower, called rest here; there may be several.
-    """
-    sizes = bets.sizes
-    intercept = [1 - sizes, *[(1 - sizes) + sizes / rest for rest in rests]]
-    slope = [sizes / upper, *[-sizes / rest for rest in rests]]
-    return np.concatenate(intercept), np.concatenate(slope)
-
-
-def fold_interval(*bounds: float) -> int:
-    """Return for how many episodes a product of factors is sure to stay between 1e-120 and 1e60.
-
-    That is of a bet of less than everything, whose factor is at least 0.015, against any of the bounds.
-    """
-    return max(1, min(64, int(138 / max(-math.log(min(bounds)), 1.0))))
 
 
 def log_sum(logs: Array) -> float:

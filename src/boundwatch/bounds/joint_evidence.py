@@ -16,12 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, clamp_bound
+from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, clamp_bound, log_sums
 from boundwatch.bounds.betting_limits import fixed_bets
+from boundwatch.bounds.cost_grid import grid_points
 from boundwatch.bounds.halving import halve
 
 Array = NDArray[np.float64]
@@ -51,7 +53,8 @@ class Wager:
         block = 1 + _BLOCK // (1 + self.sizes.size * self.points.size)
         starts = range(0, max(means.size, 1), block)
         logs = [self.log_factors(means[start : start + block]) @ self.weights for start in starts]
-        return _mixed(np.concatenate(logs), self.log_shares)
+        # Much faster than scipy's.
+        return np.asarray(np.logaddexp.reduce(np.concatenate(logs) + self.log_shares, axis=1))
 
     def log_factors(self, means: Array) -> Array:
         """Return by what, against each mean, each bet is multiplied at a cost at each of the points."""
@@ -60,11 +63,6 @@ class Wager:
         with np.errstate(divide="ignore"):  # a bet of the whole capital is lost at a cost of 0
             logs: Array = np.log((1 - sizes) + sizes * scaled)
         return logs
-
-
-def _mixed(logs: Array, log_shares: Array) -> Array:
-    """Return the log wealth of bets (columns) that were given shares of the capital."""
-    return np.asarray(np.logaddexp.reduce(logs + log_shares, axis=1))  # much faster than scipy's
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,8 @@ def joint_log_evidence(
     margin. A result below `enough` may be too high, but is below it.
     """
     ends = reference.ends(margin)
-    return float(_smallest_products(reference, lambda which, _: stream.log_wealth(ends[which]), 1, enough)[0])
+    best, _ = _smallest_products(reference, lambda which, _: stream.log_wealth(ends[which]), 1, enough)
+    return float(best[0])
 
 
 def joint_log_evidence_many(
@@ -122,10 +121,12 @@ def joint_log_evidence_many(
     margin: float = 0.0,
     *,
     at_once: int = 1000,
+    exactly: Callable[[Array, Indices], Array] | None = None,
 ) -> Array:
     """Return `joint_log_evidence` for many streams, for so many `at_once`.
 
-    `log_wealth` returns the log wealth of some streams, each against a mean of its own.
+    `log_wealth` returns the log wealth of some streams, each against a mean of its own. Where the search
+    ended, `exactly` does the same to the last digit.
     """
     ends = reference.ends(margin)
     found = np.empty(streams)
@@ -136,7 +137,9 @@ def joint_log_evidence_many(
         def of_part(which: Indices, owners: Indices, part: Indices = part) -> Array:
             return log_wealth(ends[which], part[owners])
 
-        found[part] = _smallest_products(reference, of_part, part.size)
+        found[part], where = _smallest_products(reference, of_part, part.size)
+        if exactly is not None:
+            found[part] = reference.logs[where] + exactly(ends[where], part)
     return found
 
 
@@ -145,27 +148,30 @@ def _smallest_products(
     log_wealth: Callable[[Indices, Indices], Array],
     streams: int,
     enough: float = -math.inf,
-) -> Array:
-    """Return the log of each stream's smallest product.
+) -> tuple[Array, Indices]:
+    """Return the log of each stream's smallest product, and in which interval it is.
 
     `log_wealth` returns the log wealth at the end of an interval for a stream, for many such pairs. Intervals
     are searched in groups, and what is smaller than the best so far, in smaller groups.
     """
     below = reference.logs[:-1]
-    best = np.full(streams, np.inf)
+    best, where = np.full(streams, np.inf), np.zeros(streams, dtype=np.intp)
     owners = np.arange(streams)
     firsts, ends = np.zeros(streams, dtype=np.intp), np.full(streams, below.size)
     for stride in _STRIDES:
         firsts, lasts, owners = _cut(firsts, ends, stride, owners)
         wealth = log_wealth(lasts, owners)
         products = below[lasts] + wealth
+        before = best.copy()
         np.minimum.at(best, owners, products)
+        found = (products == best[owners]) & (products < before[owners])
+        where[owners[found]] = lasts[found]
         # No interval of a group is below its first e-value times its last wealth.
         wanted = (below[firsts] + wealth < best[owners]) & (best[owners] >= enough)
         firsts, ends, owners = firsts[wanted], lasts[wanted] + 1, owners[wanted]
         if not owners.size:
             break
-    return best
+    return best, where
 
 
 def _cut(firsts: Indices, ends: Indices, stride: int, owners: Indices) -> tuple[Indices, Indices, Indices]:
@@ -222,6 +228,37 @@ class JointSide:
         """Return the log e-value after costs at some points; one below `enough` may be given too high."""
         return joint_log_evidence(self.reference, self._placed(points, weights), self.margin, enough=enough)
 
+    def log_e_values(self, points: Array, weights: Array) -> Array:
+        """Return the same for many streams (rows), whose costs are at two points or on the grid."""
+        if len(weights) == 1:
+            return np.array([self.log_e_value(points, weights[0])])
+        shares, two = self.stream.log_shares, points.size == 2
+        wager = self._placed(points, np.ones(points.size))
+        on_grid = np.ascontiguousarray(weights[:, ::-1] if self.mirrored else weights)
+
+        def quickly(means: Array, owners: Indices) -> Array:
+            if not two:
+                return log_sums(_grid_logs(means, on_grid, owners) + shares)
+            different, which = np.unique(means, return_inverse=True)  # streams ask for the same ones
+            first, second = wager.log_factors(different).T  # bets in rows: sums over rows are much quicker
+            logs = first[:, which] * weights[owners, 0] + second[:, which] * weights[owners, 1]
+            logs += shares[:, None]
+            top = logs.max(axis=0)
+            return np.asarray(top + np.log(np.exp(logs - top).sum(axis=0)))
+
+        def exactly(means: Array, owners: Indices) -> Array:
+            if two:
+                logs = np.matmul(wager.log_factors(means), weights[owners, :, None])[..., 0]
+                return np.asarray(np.logaddexp.reduce(logs + shares, axis=1))
+            each = zip(means, owners, strict=True)
+            return np.array([self._placed(points, weights[i]).log_wealth(mean[None])[0] for mean, i in each])
+
+        # What fits into the cache; and so few products on the grid are not shared out over threads.
+        at_once = 256 if two else 48
+        return joint_log_evidence_many(
+            self.reference, quickly, len(weights), self.margin, at_once=at_once, exactly=exactly
+        )
+
     def difference_lower(self, points: Array, weights: Array) -> float:
         """Return a lower limit on the difference, at all times at once."""
         return joint_difference_lower(self.reference, self._placed(points, weights), self.level)
@@ -234,6 +271,25 @@ class JointSide:
 
     def _placed(self, points: Array, weights: Array) -> Wager:
         return self.stream.on(1 - points if self.mirrored else points, weights)
+
+
+def _grid_logs(means: Array, counts: Array, owners: Indices) -> Array:
+    """Return the log capital of each bet for pairs of a mean and a stream, whose costs are on the grid."""
+    order = np.argsort(means, kind="stable")
+    logs = np.empty((means.size, Bets.for_costs(binary=False).sizes.size))
+    for part in np.split(order, np.flatnonzero(np.diff(means[order])) + 1):
+        logs[part] = counts[owners[part]] @ _grid_factors(float(means[part[0]]))
+    return logs
+
+
+@lru_cache(maxsize=1024)  # 35 kB each; the minima of a stream move slowly
+def _grid_factors(mean: float) -> Array:
+    """Return by what a cost at each point of the grid multiplies each bet against a mean, as logarithms."""
+    sizes, points = Bets.for_costs(binary=False).sizes, grid_points()
+    logs = Wager(sizes, sizes, points, points).log_factors(np.array([mean]))[0].T
+    factors: Array = np.maximum(logs, -1e300)  # not minus infinity: no cost at a point must add nothing
+    factors.setflags(write=False)  # threads share it
+    return factors
 
 
 def references_of(values: Array, weights: Array) -> tuple[Reference, Reference]:

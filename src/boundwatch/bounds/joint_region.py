@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 _Whole = TypeVar("_Whole", np.int32, np.int64)
 
-MOST_REFERENCE_TRIALS = 5000
+MOST_REFERENCE_TRIALS = 5000  # also of bounded costs
 # Rounding is allowed for with 1e-10: a level that is not far above that cannot be proven.
 SMALLEST_TOTAL = 1e-6
 _MOST_RAISES = 500  # a few are needed

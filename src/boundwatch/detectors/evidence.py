@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,8 @@ from boundwatch.detectors.mixture import Mark
 Flags = NDArray[np.bool_]
 Row = Mapping[str, NDArray[Any]]
 """What is known of one stream, or of several, by the names of the arrays."""
+_AT_ONCE = 1000
+"""Findings whose e-values are computed together: the costs of more would fill the memory."""
 _ENDS = np.array([0.0, 1.0])
 _NEVER = 1 << 53
 
@@ -71,6 +74,14 @@ class Evidence(ABC):
             common["grid"] = np.zeros(STEPS + 1)
         self._read = tuple(common)
         self.rows = Rows(common | first, size=1)
+
+    @cached_property
+    def held(self) -> WeakValueDictionary[int, EvidenceFinding]:
+        """Findings whose e-values are not known yet: it is ten times as quick to compute them at once."""
+        return WeakValueDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "held"}  # a copy begins alone
 
     @property
     def thresholds(self) -> Pair | None:
@@ -195,8 +206,7 @@ class _JointEvidence(Evidence):
 
     def log_e_values(self, side: int, rows: Row) -> Array:
         """Return the log e-values of one side over the joint draw."""
-        points, weights = self._costs(rows)
-        return np.array([self.sides[side].log_e_value(points, row) for row in weights])
+        return self.sides[side].log_e_values(*self._costs(rows))
 
     def shift_limit(self, side: int, row: Row) -> float:
         """Return a limit on the new less the old mean, over the joint draw and for all times at once."""
@@ -321,7 +331,8 @@ class EvidenceFinding(Finding):
     """A finding that is valid whenever it is read, and whose numbers are computed when they are first read.
 
     They are as they were when it was made. E-values and p-values of a joint draw take up to a millisecond,
-    limits of bounded costs a tenth of a second.
+    and a tenth of that for each of many findings that are held when one is read; limits of bounded costs a
+    tenth of a second.
     """
 
     _evidence: Evidence
@@ -335,13 +346,24 @@ class EvidenceFinding(Finding):
         finding = cls.__new__(cls)
         # One call: this is made once per episode.
         finding.__dict__.update(known, _evidence=evidence, _now=row, _ended=ended or row)
+        evidence.held[id(finding)] = finding
         return finding
 
     @cached_property
-    def _logs(self) -> list[float]:
-        """The log e-values of both sides."""
-        several = ({name: array[None] for name, array in row.items()} for row in (self._now, self._ended))
-        return [float(self._evidence.log_e_values(side, rows)[0]) for side, rows in enumerate(several)]
+    def _logs(self) -> tuple[float, float]:
+        """The log e-values of both sides, computed together with those of all findings that are held."""
+        evidence = self._evidence
+        held = list(({id(self): self} | dict(evidence.held)).values())
+        evidence.held.clear()
+        for start in range(0, len(held), _AT_ONCE):
+            part = held[start : start + _AT_ONCE]
+            sides = [one._now for one in part], [one._ended for one in part]
+            several = [{name: np.array([row[name] for row in rows]) for name in rows[0]} for rows in sides]
+            logs = [evidence.log_e_values(side, rows).tolist() for side, rows in enumerate(several)]
+            for one, found in zip(part, zip(*logs, strict=True), strict=True):
+                one.__dict__["_logs"] = found
+        known: tuple[float, float] = self.__dict__["_logs"]
+        return known
 
     @cached_property
     def e_adverse(self) -> float:

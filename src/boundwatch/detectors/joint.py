@@ -16,7 +16,6 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import CostRecord
 
 Pair = tuple[float, float]
-MOST_REFERENCE_COSTS = 5000
 
 
 def joint_levels(certificate: Certificate, alphas: Pair, sharing: int) -> Pair:
@@ -48,8 +47,7 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
     if certificate.source != "held-out" or certificate.method in ("anytime", "rounds"):
         return None
     n, mean = certificate.n, certificate.mean_cost
-    most = MOST_REFERENCE_TRIALS if certificate.binary else MOST_REFERENCE_COSTS
-    if n is None or mean is None or n > most:
+    if n is None or mean is None or n > MOST_REFERENCE_TRIALS:
         return None
     if not certificate.binary:
         return certificate.record

@@ -157,9 +157,6 @@ class SequentialTest(AnytimeDetector[EvidenceFinding]):
             **known,
         )
 
-    def _evidence_state(self) -> dict[str, Any]:
-        return self._evidence.state(1)
-
     def _restore(self, state: Mapping[str, Any]) -> None:
         self._evidence.restore(state, 1)
         if self._rows["n"][0] != self.n:
