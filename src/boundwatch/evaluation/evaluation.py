@@ -235,7 +235,7 @@ class Evaluation:
         return {
             "protocol": known.protocol.fingerprint,
             "commitment": known.schedule.commitment,
-            "first rows": known.sealed,
+            "first row": known.sealed,
         }
 
     def replay(self) -> Replay:
