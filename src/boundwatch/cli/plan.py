@@ -244,7 +244,7 @@ def _print_trials(answer: TrialPlan) -> None:
             lab, site = f"{booking.lab:,}", f"{about}{booking.site:,}"
             both = f"{about}{booking.lab + booking.site:,}"
             if not booking.exact:
-                notes = ["~: normal approximation, as there are too many trials to enumerate."]
+                notes = ["~: approximated, as there are too many trials to enumerate."]
         print(f"  {f'{100 * power:.0f} %':<22}{lab:>12}{site:>13}{both:>9}")
     out.print_section("Note", notes, bullet="- ")
 
