@@ -39,10 +39,9 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
     yield f"{table.title} ([claim by claim](#claims)):\n"
     yield from rows(list(table.header), [list(row) for row in table.rows])
     yield f"{run} [The paper, reproduced](reproduction.md) says how to run it and how claims are judged.\n"
-    said: set[str] = set()
     for name, result in found.items():
         title = EXPERIMENTS[name].TITLE
-        yield from figure(name, "The trials" if alone else title, title, result["caption"], said)
+        yield from figure(name, "The trials" if alone else title, title, result["caption"])
     yield "## The paper's claims { #claims }\n"
     yield f"{CLAIMS}\n"
     yield from claims_table("the paper's claim", as_rows(paper))
@@ -53,21 +52,18 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
 CLAIMS = (
     "Click on a column's head to sort. What was found is said where a claim does not simply hold; "
     "[claims.json](assets/reproduction/claims.json) has it for all, and "
-    "[captions.json](assets/reproduction/captions.json) the numbers behind each figure."
+    "[captions.json](assets/reproduction/captions.json) the numbers behind each figure, and what "
+    "differs from the paper there."
 )
 
 
-def figure(name: str, heading: str, title: str, caption: dict[str, str], said: set[str]) -> Iterator[str]:
-    """Yield a figure, what to see in it, and, folded, what it stands on, but for sentences already said."""
+def figure(name: str, heading: str, title: str, caption: dict[str, str]) -> Iterator[str]:
+    """Yield a figure and what to see in it."""
     yield f"## {heading} {{ #{name} }}\n"
     yield f"![{title}](assets/reproduction/{name}.png)\n"
     printed = f"{name}-theorem-1.png"
     beside = f" [With Theorem 1 as printed](assets/reproduction/{printed})." * (FIGURES / printed).exists()
-    yield f"{caption['see']}{beside}\n"
-    sentences = [each for each in re.split(r"(?<=\.) (?=[A-Z])", caption["differs"]) if each not in said]
-    said.update(sentences)
-    yield '??? note "What differs from the paper, and numbers"'
-    yield f"    {' '.join(sentences)} [Tables](assets/reproduction/{name}.json).\n"
+    yield f"{caption['see']} [Tables](assets/reproduction/{name}.json).{beside}\n"
 
 
 def read_claim(content: dict[str, Any]) -> Judged:
