@@ -103,9 +103,6 @@ class Ranking(InNotebook):
         How they were compared.
     next_pair
         The two policies that are worth testing next; None if all pairs are decided.
-    next_trials
-        About how many more trials of each would decide them, if the means stay as they are; None if that
-        cannot be told, because they do not differ.
     """
 
     policies: tuple[RankedPolicy, ...]
@@ -113,7 +110,6 @@ class Ranking(InNotebook):
     alpha: float
     paired: bool
     next_pair: tuple[str, str] | None
-    next_trials: int | None
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -201,14 +197,13 @@ def rank(
         n, e_value = min(checked[a].size, checked[b].size), bounded_exp(logs[better, worse])
         pairs.append(RankedPair(better, worse, decided, n, e_value, p_value))
     letters = letter_display(names, [(pair.better, pair.worse) for pair in pairs if pair.decided])
-    next_pair, next_trials = _next_pair(checked, pairs, names[0], math.log(len(logs) / alpha), paired=paired)
     policies = [
         RankedPolicy(
             name, each.size, float(each.mean()), letters[name], *_limits(each, alpha / (2 * len(names)))
         )
         for name, each in ((name, checked[name]) for name in names)
     ]
-    return Ranking(tuple(policies), tuple(pairs), alpha, paired, next_pair, next_trials)
+    return Ranking(tuple(policies), tuple(pairs), alpha, paired, _next_pair(pairs, names[0]))
 
 
 def _is_binary(costs: Iterable[Array], binary: bool | None) -> bool:
@@ -292,26 +287,9 @@ def _limits(costs: Array, alpha: float) -> tuple[float, float]:
     return memory.mean_lower(bets, alpha), memory.mean_upper(bets, alpha)
 
 
-def _next_pair(
-    costs: Mapping[str, Array], pairs: list[RankedPair], leader: str, nats: float, *, paired: bool
-) -> tuple[tuple[str, str] | None, int | None]:
-    """Return the undecided pair that fewest trials would decide, of the leader's if it has any."""
+def _next_pair(pairs: list[RankedPair], leader: str) -> tuple[str, str] | None:
+    """Return the undecided pair with the most evidence, of the leader's if it has any."""
     undecided = [pair for pair in pairs if not pair.decided]
-    trials = {}
-    for pair in [each for each in undecided if leader in (each.better, each.worse)] or undecided:
-        growth = _growth(costs[pair.better], costs[pair.worse], paired=paired)
-        missing = max(nats - math.log(max(pair.e_value, 1e-300)), 0.5)
-        trials[pair.better, pair.worse] = missing / growth if growth > 0 else math.inf
-    if not trials:
-        return None, None
-    names = min(trials, key=lambda each: trials[each])
-    return names, None if math.isinf(trials[names]) else math.ceil(trials[names])
-
-
-def _growth(better: Array, worse: Array, *, paired: bool) -> float:
-    """Return by how much a pair raises the log wealth of a bet of the best size, to first order."""
-    difference = max(float(worse.mean() - better.mean()), 0.0)
-    samples = [worse - better] if paired else [better, worse]
-    # With few trials a spread of nothing is luck: a bit is added.
-    spread = sum((values.var() * values.size + 0.25) / (values.size + 1) for values in samples)
-    return min(float(difference**2 / (2 * spread)), math.log1p(difference))
+    near = [pair for pair in undecided if leader in (pair.better, pair.worse)] or undecided
+    best = max(near, key=lambda pair: pair.e_value, default=None)
+    return None if best is None else (best.better, best.worse)

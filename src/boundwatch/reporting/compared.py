@@ -262,9 +262,7 @@ def ranking_notes(ranking: Ranking) -> list[str]:
         "times at once; and all limits hold at once with probability at least the same.",
     ]
     if ranking.next_pair is not None:
-        some = "" if ranking.next_trials is None else f"about {ranking.next_trials} "
-        one, other = ranking.next_pair
-        notes.append(f"Next: run {some}more trials of {one} and {other}; then look again.")
+        notes.append(f"Next: run more trials of {' and '.join(ranking.next_pair)}; then look again.")
     return notes
 
 
