@@ -66,3 +66,26 @@ def test_where_each_policy_is_better_on_some_task_the_overall_call_is_the_bad_ne
     assert str(found) == "UNDECIDED: each of a and b fails less often on some task"
     calls_of = [found.overall.call, *(each.call for each in found.tasks.values())]
     assert calls_of == [Call.REGRESSED, Call.REGRESSED, Call.IMPROVED]
+
+
+def test_means_are_over_tasks_and_every_p_value_is_adjusted_as_its_verdict_is():
+    rates = {"a": {"x": (4, 40), "y": (5, 10)}, "b": {"x": (16, 40), "y": (5, 10)}}
+    both = {
+        name: bw.Episodes(
+            [float(place < failed) for failed, n in tasks.values() for place in range(n)],
+            strata=[task for task, (_, n) in tasks.items() for _ in range(n)],
+            binary=True,
+        )
+        for name, tasks in rates.items()
+    }
+    found = bw.compare_once(both)
+    assert (found.overall.mean_cost_a, found.overall.mean_cost_b) == (pytest.approx(0.3), pytest.approx(0.45))
+    assert found.overall.difference_lower <= 0.15 <= found.overall.difference_upper
+    assert (found.overall.failed, found.tasks["x"].failed) == ((9, 21), (4, 16))
+    for each in found.rows.values():
+        shown = each.verdict is bw.ComparisonVerdict.A_BETTER
+        assert shown == (each.p_a_better <= each.alpha)
+    for each in found.tasks.values():
+        assert each.p_alone[0] <= each.p_a_better
+        assert each.p_alone[1] <= each.p_b_better
+    assert found.overall.p_alone is None
