@@ -163,41 +163,32 @@ def verify_all(certificates: Sequence[Certificate]) -> list[list[Check]]:
 
 def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], Certificate]:
     """Compare costs with what a certificate keeps of them; return also the certificate that is theirs."""
-    values, theirs, checks = certificate.check_costs(costs), certificate, []
+    values, strata, checks = certificate.check_costs(costs), certificate.strata, []
     given = values.size
     if certificate.method == "rounds":
         found = _rounds(certificate, costs, values)
         values, strata = found.array().ravel(), found.strata(binary=certificate.binary)
-        theirs = dataclasses.replace(certificate, strata=strata, mean_cost=mean_over(strata))
-    elif certificate.strata:
-        theirs = _in_strata(certificate, costs, values)
+    elif strata:
+        if (tasks := _tasks_of(costs)) is None:
+            problem = "these costs do not say which task each is of"
+            raise ProvenanceMismatch(problem, remedy=("give ", Argument("strata")))
+        weights = {each.name: each.weight for each in strata}
+        strata = strata_of(values, tasks, weights, binary=certificate.binary)
     elif certificate.method == "anytime":
         values = values[: certificate.n]
     if values.size < given:  # a campaign stops in the middle of what may be a longer file
         checks.append(Check("stopped", True, f"after {values.size} of these {given} costs"))
-    if not certificate.strata:
-        record = None if certificate.record is None else CostRecord.of(values)
-        theirs = dataclasses.replace(certificate, mean_cost=float(values.mean()), record=record)
-    theirs = dataclasses.replace(theirs, n=values.size)
+    mean, record = mean_over(strata) if strata else float(values.mean()), certificate.record
+    facts: dict[str, Any] = {"n": values.size, "mean_cost": mean, "record": record and CostRecord.of(values)}
+    theirs = dataclasses.replace(certificate, strata=strata, **facts)
     checks.append(_same("costs_sha256", costs_digest(values), certificate.provenance.costs_sha256))
     checks += [_same(name, getattr(theirs, name), getattr(certificate, name)) for name in ("n", "mean_cost")]
-    if (record := theirs.record) is not None and (kept := certificate.record) is not None:
-        ok = len(record.values) == len(kept.values) and bool(
-            np.allclose(record.arrays(), kept.arrays(), rtol=_TOLERANCE, atol=_TOLERANCE)
+    if theirs.record is not None and record is not None:
+        ok = len(theirs.record.values) == len(record.values) and bool(
+            np.allclose(theirs.record.arrays(), record.arrays(), rtol=_TOLERANCE, atol=_TOLERANCE)
         )
-        checks.append(Check("record", ok, f"{len(kept.values)} values" if ok else "not of these costs"))
+        checks.append(Check("record", ok, f"{len(record.values)} values" if ok else "not of these costs"))
     return checks, theirs
-
-
-def _in_strata(certificate: Certificate, costs: Any, values: NDArray[np.float64]) -> Certificate:
-    """Return the certificate of costs that say which task each is of."""
-    tasks = _tasks_of(costs)
-    if tasks is None:
-        problem = "these costs do not say which task each is of"
-        raise ProvenanceMismatch(problem, remedy=("give ", Argument("strata")))
-    weights = {each.name: each.weight for each in certificate.strata}
-    strata = strata_of(values, tasks, weights, binary=certificate.binary)
-    return dataclasses.replace(certificate, strata=strata, mean_cost=mean_over(strata))
 
 
 def _tasks_of(costs: Any) -> Sequence[str] | None:

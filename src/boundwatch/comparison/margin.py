@@ -72,6 +72,8 @@ def margin_table(alpha: float, margin: float) -> MarginTable:
         most = _limits(margin, pairs, date, *_boundary(spend))
         level = bernstein_upper(coefficients(forward(most, pairs), margin))
         if level <= (1 - LATER) * alpha:
+            for shared in most.values():
+                shared.setflags(write=False)  # threads share it
             return MarginTable(most, level)
         spend *= 0.98
 

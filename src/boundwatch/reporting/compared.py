@@ -149,7 +149,8 @@ def _outcomes(finding: ComparisonFinding) -> Iterator[str]:
         if mean is None:
             yield "no trials yet"
         elif finding.binary:
-            yield f"{count(failed, 'failure')} in {count(n, 'trial')} ({percent(mean)})"
+            over = "" if abs(failed - mean * n) < 0.5 else " in the mean over tasks"
+            yield f"{count(failed, 'failure')} in {count(n, 'trial')} ({percent(mean)}{over})"
         else:
             yield f"mean cost {shortest(round(mean, 4))} over {count(n, 'trial')}"
 
