@@ -9,50 +9,23 @@ processor.pin()  # before anything below loads NumPy or PyTorch
 import sys  # noqa: E402
 import time  # noqa: E402
 from pathlib import Path  # noqa: E402
-from typing import Annotated, Literal  # noqa: E402
+from typing import Literal  # noqa: E402
 
-import typer  # noqa: E402
-
-from boundwatch.cli.root import command, main, new_app  # noqa: E402
+from boundwatch.cli.root import Command, main  # noqa: E402
 from boundwatch.errors import InvalidSetting, MissingExtra  # noqa: E402
 
 NAME = "python -m reproduction"
-app = new_app()
 
 
-@command(group=app, example=f"{NAME} all -o reproduced\n{NAME} wind -o quick --quick")
 def reproduce(
-    figures: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FIGURE]...", help="Names of figures; all, or none given, means every one."),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the page and the cache go.")
-    ] = Path("reproduced"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes: minutes instead of an hour, and rough numbers.")
-    ] = False,
-    policies: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Policies, with consecutive seeds, over which the paper's claims are judged: 5, or 2 with "
-            "--quick. The figures are of the first.",
-        ),
-    ] = None,
-    certificate: Annotated[
-        Literal["pointwise", "theorem-1"],
-        typer.Option(help="What the figures' detectors compare with. The table of claims has both."),
-    ] = "pointwise",
-    jobs: Annotated[int, typer.Option(metavar="N", help="Processes.")] = 2,
-    costs: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SETTING=FILE",
-            help="Recorded costs of your own drone for the figure wind, shown beside the simulated ones: "
-            "a setting of that figure (windy:5, easier, harder, ...) and a cost file. May be repeated.",
-        ),
-    ] = None,
+    figures: list[str] | None = None,
+    *,
+    output: Path = Path("reproduced"),
+    quick: bool = False,
+    policies: int | None = None,
+    certificate: Literal["pointwise", "theorem-1"] = "pointwise",
+    jobs: int = 2,
+    costs: list[str] | None = None,
 ) -> None:
     """Make the paper's figures and tables, and judge its claims.
 
@@ -60,6 +33,18 @@ def reproduce(
     that was killed goes on where it was, and a second one only draws. Figures: difficulty, rates, baselines,
     irrelevant-shift, cost-function, wind, hardware, theorem-3, mug-placement, mugs-and-bowls,
     gradients, posterior, labels, stronger-baselines, power, certificates.
+
+    Options
+    -------
+    figures FIGURE...: Names of figures; all, or none given, means every one.
+    output FOLDER: Where the page and the cache go.
+    quick: Small sizes: minutes instead of an hour, and rough numbers.
+    policies N: Policies, with consecutive seeds, over which the paper's claims are judged: 5, or 2 with
+        --quick. The figures are of the first.
+    certificate: What the figures' detectors compare with. The table of claims has both.
+    jobs N: Processes.
+    costs SETTING=FILE: Recorded costs of your own drone for the figure wind, shown beside the simulated ones:
+        a setting of that figure (windy:5, easier, harder, ...) and a cost file. May be repeated.
     """
     try:
         from boundwatch._support.parallel import progress_bar
@@ -96,6 +81,8 @@ def reproduce(
         )
     print(f"Wrote {page} after {(time.monotonic() - began) / 60:.1f} minutes")
 
+
+app = Command(reproduce, f"{NAME} all -o reproduced\n{NAME} wind -o quick --quick")
 
 if __name__ == "__main__":
     main(app, NAME)

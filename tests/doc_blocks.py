@@ -30,11 +30,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-import typer
 import yaml
 
 from boundwatch.cli import app
-from boundwatch.cli.root import built
 from program import forked
 
 ROOT = Path(__file__).parents[1]
@@ -126,13 +124,10 @@ def _check_commands(code):
     for line in code.splitlines():
         words = shlex.split(line.removeprefix("$ "), comments=True)
         if words[:1] == ["boundwatch"]:
-            command, arguments = built(app), words[1:]
-            while hasattr(command, "get_command"):
-                name = arguments.pop(0)
-                command = command.get_command(typer.Context(command), name)
-                if command is None:
-                    raise KeyError(name)
-            command.make_context("boundwatch", arguments)
+            command, arguments = app, words[1:]
+            while hasattr(command, "find"):
+                command = command.find(arguments.pop(0))
+            command.parser("boundwatch").parse_intermixed_args(arguments)
 
 
 def _run_doctest(block, names):

@@ -185,10 +185,9 @@ if __name__ == "__main__":
     import scipy.linalg  # noqa: F401  (the detectors' first update imports it)
 
     from boundwatch.cli import app, main
-    from boundwatch.cli.root import built
     from boundwatch.server import application  # noqa: F401  (most of what `serve` imports)
 
-    built(app)
+    app.help("boundwatch")
     gc.collect()
     gc.freeze()
     wait_for_work(sys.argv[1])

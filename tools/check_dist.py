@@ -87,7 +87,7 @@ def list_parts(folder: Path, bill: Path) -> None:
         str(folder / "environment"),
     )
     content = json.loads(bill.read_text(encoding="utf-8"))
-    if not {"numpy", "scipy", "msgspec", "typer"} <= {part["name"] for part in content["components"]}:
+    if not {"numpy", "scipy", "msgspec"} <= {part["name"] for part in content["components"]}:
         sys.exit(f"{bill.name} lacks something that boundwatch needs")
     for part in content["components"]:
         part.pop("externalReferences", None)  # where this machine had it from

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import typer
-from typer.testing import CliRunner
 
 from boundwatch.cli import app
 
@@ -57,7 +55,7 @@ what they mean in a command above. `boundwatch train NAME -h` and `rollout NAME 
 """
 
 OPTIONS = re.compile(r"^  --success COL .*?^  --sheet NAME [^\n]*(?:\n {20,}[^\n]*)*", re.M | re.S)
-RARE = re.compile(r"^  Also: .*?\)\.\n", re.M | re.S)
+RARE = re.compile(r"^ +Also: .*?\)\.\n", re.M | re.S)
 """The options of the file, in what --help prints; most commands have the same."""
 
 
@@ -68,18 +66,17 @@ GROUP = re.compile(r"^[A-Z][\w ]*:\n(?:(?: .*)?\n?)*?(?=^\S|\Z)", re.M)
 
 def render(width: int = 100) -> str:
     """Return the page."""
-    root = typer.main.get_command(app)
-    (options,), (rare,) = (each.findall(_help(("certify",), width)) for each in (OPTIONS, RARE))
+    os.environ["COLUMNS"] = str(width)
+    certify = app.find("certify").parser("").format_help()
+    (options,), (rare,) = (each.findall(certify) for each in (OPTIONS, RARE))
     shown = f"{options}\n{rare}".rstrip()
     file = {" ".join(each.split()) for each in ENTRY.findall(f"{options}\n")}
     said = set(file)
     sections = [
         f"## {' '.join(path)}\n\n```text\n{text.strip()}\n```\n"
-        for path in _paths(root, "boundwatch")
+        for path, whole in _helps(app, "boundwatch")
         if path[1:2] not in (("train",), ("rollout",)) or len(path) == 2  # each task has its own options
-        for text in [
-            GROUP.sub(lambda group: _once(group[0], said, file), _help(path[1:], width).replace(rare, ""))
-        ]
+        for text in [GROUP.sub(lambda group: _once(group[0], said, file), whole.replace(rare, ""))]
     ]
     return "\n".join([INTRODUCTION.replace("{options}", shown), *sections])
 
@@ -113,19 +110,12 @@ def _once(group: str, said: set[str], file: set[str]) -> str:
     return "" if rest.count("\n") < 2 else f"{rest}\n"
 
 
-def _paths(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
-    yield path
-    if hasattr(command, "list_commands"):
-        context = typer.Context(command)
-        for name in command.list_commands(context):
-            yield from _paths(command.get_command(context, name), *path, name)
-
-
-def _help(arguments: tuple[str, ...], width: int) -> str:
-    result = CliRunner().invoke(
-        app, [*arguments, "--help"], terminal_width=width, color=False, catch_exceptions=False
-    )
-    return result.output.strip()
+def _helps(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the help of a command, and of those that it has."""
+    name = " ".join(path)
+    yield path, command.help(name) if hasattr(command, "find") else command.parser(name).format_help()
+    for each in getattr(command, "names", ()):
+        yield from _helps(command.find(each), *path, each)
 
 
 if __name__ == "__main__":

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from boundwatch.cli.root import command, main, new_app
+from boundwatch.cli.root import Command, main
 from boundwatch.errors import MissingExtra
 
 NAME = "python -m benchmarks.strangers"
-app = new_app()
 
 
-@command(group=app, example=f"{NAME} -o strangers\n{NAME} -o quick --quick")
 def strangers(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the results and the cache go.")
-    ] = Path("strangers"),
-    quick: Annotated[bool, typer.Option("--quick", help="Three of the eight tasks: minutes.")] = False,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Processes.")] = 2,
-    publish: Annotated[
-        bool, typer.Option("--publish", help="Also write benchmarks/results.json and the page in docs/.")
-    ] = False,
+    *, output: Path = Path("strangers"), quick: bool = False, jobs: int = 2, publish: bool = False
 ) -> None:
     """Watch other people's tasks with our detectors and with other people's.
 
     Policies, episodes and comparisons are kept in the folder under the hash of their settings: a run that was
     stopped goes on where it was, and a second one only draws.
+
+    Options
+    -------
+    output FOLDER: Where the results and the cache go.
+    quick: Three of the eight tasks: minutes.
+    jobs N: Processes.
+    publish: Also write benchmarks/results.json and the page in docs/.
     """
     try:
         from benchmarks.strangers import report, runner
@@ -52,4 +47,4 @@ def strangers(
 
 
 if __name__ == "__main__":
-    main(app, NAME)
+    main(Command(strangers, f"{NAME} -o strangers\n{NAME} -o quick --quick"), NAME)

@@ -12,7 +12,12 @@ def main() -> None:
     """Run the command line; Ctrl-C while it starts is one line and exit code 130, as it is later."""
     usual = signal.signal(signal.SIGINT, _end)
     try:
+        from boundwatch.cli import load
         from boundwatch.cli import main as run
+        from boundwatch.cli.root import COMMANDS
+
+        if sys.argv[1:] and sys.argv[1] in COMMANDS:
+            load(sys.argv[1])
     except (MemoryError, ImportError, OSError) as error:
         # The system refuses memory to a library that is being loaded in words of its own.
         words = ("cannot allocate", "failed to map")

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import boundwatch as bw
 from program import PROGRAM
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -133,7 +132,6 @@ SETTINGS = [
     "check certificate.json costs.csv --tail exact",
     "check certificate.json same.csv --plot figure.txt",
     "check certificate.json same.csv --plot missing/figure.png",
-    "check certificate.json costs.csv --detector confidence-interval --false-positive-rate 0.005",
     "check binary.json costs.csv",
     "check certificate.json .",
     "check . costs.csv",
@@ -246,15 +244,6 @@ def test_a_certificate_through_a_pipe(folder):
     assert done.stdout.count(b'"schema_version"') == 2
 
 
-def test_a_certificate_given_as_costs(run):
-    bw.CertificateFamily({"a": bw.Certificate.from_held_out([0, 1], binary=True)}).save("family.json")
-    assert "family.json: is a certificate, not costs" in run("compare", "family.json", "family.json").err
-    for command in ("compare", "check"):
-        done = run(command, "certificate.json", "certificate.json")
-        assert done.code == 1
-        assert "certificate.json: is a certificate, not costs; give the file of the episodes" in done.err
-
-
 def test_verify_reads_the_columns_and_ranges_of_several_certificates(run, tmp_path):
     lab, both, limits = tmp_path / "lab.csv", ("--success", "ok", "--cost", "force"), ("--cost-range", 0, 50)
     lab.write_text("robot,ok,force\n" + "a,yes,10\nb,no,20\na,no,40\n" * 5)
@@ -267,11 +256,10 @@ def test_verify_reads_the_columns_and_ranges_of_several_certificates(run, tmp_pa
     for command, costs in {"verify": ("--costs", "more.csv"), "check": ("more.csv",)}.items():
         done = run(command, "family.json", *costs)
         assert (done.code, "has no certificate, only 'a', 'b'" in done.err) == (1, True)
-    for by, failed in (((), "force"), (("--by", "robot"), "a/force")):
-        assert run("certify", "lab.csv", *both, *limits, *by, "-o", "metrics.json").code == 0
-        assert run("verify", "metrics.json", "--costs", "lab.csv", *both).code == 0
-        done = run("verify", "metrics.json", "--costs", "other.csv", *both)
-        assert f"failed {failed}: costs_sha256" in done.err
-        assert run("verify", "metrics.json", "--costs", "lab.csv").code == 0
-        done = run("verify", "metrics.json", "--costs", "lab.csv", *both[:2])
-        assert "the same ones: --success ok --cost force" in done.err
+    assert run("certify", "lab.csv", *both, *limits, "-o", "metrics.json").code == 0
+    assert run("verify", "metrics.json", "--costs", "lab.csv", *both).code == 0
+    done = run("verify", "metrics.json", "--costs", "other.csv", *both)
+    assert "failed force: costs_sha256" in done.err
+    assert run("verify", "metrics.json", "--costs", "lab.csv").code == 0
+    done = run("verify", "metrics.json", "--costs", "lab.csv", *both[:2])
+    assert "the same ones: --success ok --cost force" in done.err

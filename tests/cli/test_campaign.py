@@ -52,23 +52,27 @@ def test_a_stream_that_ends_leaves_a_certificate_and_says_so(run, tmp_path):
     assert bw.Certificate.load(tmp_path / "c.json").n == 2
 
 
-def test_numbers_of_0_and_1_are_recognized_visibly_once_both_have_come(run, tmp_path):
-    (tmp_path / "trials.csv").write_text("trial,cost\n1,0\n2,0\n3,1\n4,0\n")
-    done = run("certify", "trials.csv", "--at-most", "4", "-o", "c.json")
-    assert "note: trials.csv: all 3 costs are 0 or 1" in done.err
-    lines = done.out.splitlines()
-    assert "cost 0      mean 0.0000" in lines[1]  # two zeros could still be anything
-    assert "failed     1 of 3 failed    fails in" in lines[2]
-    binary, bounded = (bw.Campaign(binary=kind).update_many([0, 0, 1, 0]) for kind in (True, False))
-    assert bw.Certificate.load(tmp_path / "c.json").upper == binary.upper
-    with (tmp_path / "trials.csv").open("a") as file:
-        file.write("5,0.5\n")
-    done = run("certify", "trials.csv", "--at-most", "5", "-o", "c.json")
-    assert "line 6: cost 0.5 is neither 0 nor 1" in done.err
-    assert bw.Certificate.load(tmp_path / "c.json").upper == bounded.update(0.5).upper
-    done = run("certify", "trials.csv", "--at-most", "4", "--no-binary", "-o", "c.json")
-    assert "note" not in done.err
-    assert not bw.Certificate.load(tmp_path / "c.json").binary
+def test_numbers_of_0_and_1_are_recognized_in_a_file_and_declared_in_a_stream(run, tmp_path):
+    text = "trial,cost\n1,0\n2,0\n3,1\n4,0\n"
+    (tmp_path / "trials.csv").write_text(text)
+    binary, bounded = (bw.Campaign(binary=kind).update_many([0, 0, 1, 0]).upper for kind in (True, False))
+    for stream, said, upper, note in (
+        ("trials.csv", (), binary, "all 4 costs are 0 or 1, so each is read as a trial"),
+        ("trials.csv", ("--no-binary",), bounded, ""),
+        (
+            "trials.csv",
+            ("--follow",),
+            bounded,
+            "all costs are 0 or 1; if they always are, --binary needs fewer",
+        ),
+        ("trials.csv", ("--follow", "--binary"), binary, ""),
+    ):
+        done = run("certify", stream, "--at-most", "4", *said, "-o", "c.json")
+        assert (note in done.err, bool(done.err)) == (True, bool(note))
+        assert bw.Certificate.load(tmp_path / "c.json").upper == upper
+    (tmp_path / "trials.csv").write_text(f"{text}5,0.5\n")
+    done = run("certify", "trials.csv", "--at-most", "5", "--follow", "--binary", "-o", "d.json")
+    assert (done.code, "line 6" in done.err) == (1, True)
 
 
 def test_a_growing_file_is_followed(tmp_path):

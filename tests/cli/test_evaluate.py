@@ -14,19 +14,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import boundwatch as bw
 from boundwatch import Evaluation, Protocol
-from boundwatch.cli import app
 from boundwatch.errors import Refusal
+from invoking import invoke
 
 
 def evaluate(*arguments, keys=None):
-    done = CliRunner().invoke(app, ["evaluate", *map(str, arguments)], input=keys)
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
+    done = invoke(["evaluate", *arguments], stdin=keys or "")
     assert done.exit_code == 0, done.output
+    return done.output
+
+
+def refused(*arguments):
+    done = invoke(["evaluate", *arguments])
+    assert (done.exit_code, done.output.count("\n")) == (1, 1)
     return done.output
 
 
@@ -94,9 +97,9 @@ def test_init_plans_the_rounds(tmp_path):
     ],
 )
 def test_init_refuses(arguments, said, tmp_path):
-    done = CliRunner().invoke(app, ["evaluate", "init", "-o", str(tmp_path / "p.toml"), *arguments])
+    done = invoke(["evaluate", "init", "-o", str(tmp_path / "p.toml"), *arguments])
     assert done.exit_code
-    assert said in done.output + str(done.exception)
+    assert said in done.output
     assert not (tmp_path / "p.toml").exists()
 
 
@@ -105,8 +108,8 @@ def test_a_contradiction_in_the_file_is_refused_with_its_line(tmp_path):
     text = (tmp_path / "p.toml").read_text().replace("alpha = 0.05", "alpha = 1.5")
     (tmp_path / "p.toml").write_text(text)
     line = text[: text.index("alpha = ")].count("\n") + 1
-    with pytest.raises(Refusal, match=rf"line {line}: alpha = 1.5 does not fit"):
-        evaluate("start", tmp_path / "p.toml", "-o", tmp_path / "e.db")
+    said = refused("start", tmp_path / "p.toml", "-o", tmp_path / "e.db")
+    assert f"line {line}: alpha = 1.5 does not fit" in said
     assert not (tmp_path / "e.db").exists()
     command = [sys.executable, "-m", "boundwatch", "evaluate", "start", tmp_path / "p.toml", "-o", "e.db"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -140,7 +143,7 @@ def test_programs_ask_for_trials_and_record_them(begun):
 
 @pytest.mark.parametrize("arguments", [[], [3, "--undo", "x"], ["--undo", "x", "--stop", "y"], ["--success"]])
 def test_record_wants_one_thing(arguments, begun):
-    done = CliRunner().invoke(app, ["evaluate", "record", str(begun), *map(str, arguments)])
+    done = invoke(["evaluate", "record", str(begun), *map(str, arguments)])
     assert done.exit_code == 2
 
 
@@ -327,8 +330,8 @@ def test_compare_reads_the_export_to_the_same_counts(settings, flags, tmp_path):
     for each in zip(flags[::2], flags[1::2], strict=False):
         assert "strata" in each[0] or " ".join(each) in said
     more = ["--policy", "policy", "--where", "counted=yes", "--once", "--json"]
-    done = CliRunner().invoke(app, ["compare", str(tmp_path / "t.csv"), *flags, *more])
-    found = json.loads(done.stdout)
+    done = invoke(["compare", str(tmp_path / "t.csv"), *flags, *more])
+    found = json.loads(done.out)
     with Evaluation.open(tmp_path / "e.db") as ev:
         ours = ev.finding()
     sides = ("a", "b") if found["names"] == ["act", "dp"] else ("b", "a")
@@ -348,11 +351,9 @@ def test_what_was_sealed_and_the_report_are_signed(tmp_path):
     evaluate("report", tmp_path / "e.db", "-o", tmp_path / "r.html", "--sign", private)
     said = evaluate("verify", tmp_path / "e.db", tmp_path / "r.html", tmp_path / "p.toml", "--key", public)
     assert said.count("by the holder of") == 2
-    with pytest.raises(Refusal, match="is signed with another key"):
-        evaluate("verify", tmp_path / "e.db", "--key", other)
+    assert "is signed with another key" in refused("verify", tmp_path / "e.db", "--key", other)
     (tmp_path / "e.db.sig").write_text((tmp_path / "r.html.sig").read_text())  # of another thing
-    with pytest.raises(Refusal, match="its signature does not fit"):
-        evaluate("verify", tmp_path / "e.db", "--key", public)
+    assert "its signature does not fit" in refused("verify", tmp_path / "e.db", "--key", public)
 
 
 RUBRIC = {"measure": "rubric", "milestones": {"reached": 1, "grasped": 2, "lifted": 2}}

@@ -199,14 +199,6 @@ def test_a_column_called_like_its_trials_loses_none_of_them(tmp_path, run):
 
 
 @pytest.mark.usefixtures("lab")
-def test_swapped_arguments_are_said(run):
-    for command in (["check"], ["report", "-o", "r.html"]):
-        done = run(command[0], "new.csv", "c.json", *command[1:])
-        assert done.code == 1
-        assert "new.csv: is not a certificate, but c.json is; swap them" in done.err
-
-
-@pytest.mark.usefixtures("lab")
 def test_unusual_levels_are_said(run):
     done = run("check", "c.json", "new.csv", "--success", "grasped", "--alpha-adverse", "0.5")
     assert "--alpha-adverse 0.5 lets the promise fail in up to 50 of 100 cases" in done.err

@@ -11,7 +11,7 @@ from boundwatch.certificates.record import costs_digest
 
 def test_the_verdict_is_that_of_check(run, folder):
     for costs in ("same.csv", "worse.csv", "better.csv"):
-        options = ["--detector", "confidence-interval", "--false-positive-rate", "0.1", "--tail", "kl"]
+        options = ["--alpha-adverse", "0.1", "--tail", "kl"]
         verdict = json.loads(run("check", "certificate.json", costs, *options, "--json").out)["verdict"]
         result = run("report", "certificate.json", costs, "-o", "report.html", *options)
         assert result.code == 0
@@ -19,7 +19,7 @@ def test_the_verdict_is_that_of_check(run, folder):
         page = (folder / "report.html").read_text(encoding="utf-8")
         assert f'class="verdict {verdict}"' in page
         assert costs_digest(np.loadtxt(folder / costs, skiprows=1)) in page
-        assert "confidence-interval, kl tail" in page
+        assert "hypothesis-test, kl tail" in page
 
 
 def test_costs_from_standard_input(run, folder):

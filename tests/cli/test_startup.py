@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import boundwatch as bw
-from boundwatch.cli import main, root
+from boundwatch.cli import main
 
 HEAVY = {"torch", "matplotlib", "pyarrow", "ray", "gymnasium", "joblib", "pandas", "scipy.stats"}
 
@@ -81,19 +81,18 @@ sys.meta_path.insert(0, Trouble)
 from boundwatch.__main__ import main
 main()
 """
-    command = [sys.executable, "-c", program, "--version"]
+    command = [sys.executable, "-c", program, "show"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith(said)
     assert done.stderr.count("\n") == 1
 
 
-def test_ctrl_c_between_the_imports_and_the_command(capsys, monkeypatch):
-    def interrupted(**_):
+def test_ctrl_c_between_the_imports_and_the_command(capsys):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(root, "built", lambda _: interrupted)
     with pytest.raises(SystemExit) as ended:
-        main()
+        main(interrupted)
     assert ended.value.code == 130
     assert capsys.readouterr().err == "boundwatch: interrupted\n"

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 
 import pytest
 from reproduction.__main__ import NAME, app
-from typer.testing import CliRunner
 
 from boundwatch.cli import main
 from doctored.tiny import tiny_settings
+from invoking import invoke
 from reproduction import runner
 
 
@@ -45,7 +45,7 @@ def test_the_command_makes_figures_with_recorded_costs(tmp_path, monkeypatch, fo
     (tmp_path / "fan.csv").write_text("cost\n" + "1\n" * 10)
     shutil.copytree(folder / "cache", tmp_path / "out" / "cache")  # with all flights of one policy
     arguments = ["wind", "-o", str(tmp_path / "out"), "--quick", "--jobs", "1", "--policies", "1"]
-    result = CliRunner().invoke(app, [*arguments, "--costs", f"windy:5={tmp_path / 'fan.csv'}"])
+    result = invoke([*arguments, "--costs", f"windy:5={tmp_path / 'fan.csv'}"], app)
     assert result.exit_code == 0, result.output
     assert "Recorded costs" in (tmp_path / "out" / "index.html").read_text()
 
@@ -65,7 +65,7 @@ ALL = list(runner.EXPERIMENTS)
 def test_figures_and_policies_that_are_asked_for(tmp_path, monkeypatch, arguments, figures, policies):
     reproduce = Mock(return_value=tmp_path)
     monkeypatch.setattr(runner, "reproduce", reproduce)
-    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
+    result = invoke([*arguments, "-o", str(tmp_path)], app)
     assert result.exit_code == 0, result.output
     assert set(reproduce.call_args.args[0]) == set(figures)
     assert reproduce.call_args.kwargs["policies"] == policies
@@ -73,6 +73,6 @@ def test_figures_and_policies_that_are_asked_for(tmp_path, monkeypatch, argument
 
 @pytest.mark.slow
 def test_quick_reproduces_everything(tmp_path):
-    result = CliRunner().invoke(app, ["all", "-o", str(tmp_path / "out"), "--quick"])
+    result = invoke(["all", "-o", str(tmp_path / "out"), "--quick"], app)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "out" / "index.html").read_text().count("<img") == len(runner.EXPERIMENTS)

@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from boundwatch.cli import app
+from invoking import invoke
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pendulum"
 
@@ -54,11 +53,11 @@ def test_an_installed_task_is_trained_and_deployed_by_the_command_line(program, 
 
 @pytest.mark.parametrize("group", ["train", "rollout"])
 def test_tasks_are_listed_with_their_help_and_none_other(group):
-    listed = CliRunner().invoke(app, [group, "--help"]).output
+    listed = invoke([group, "--help"]).output
     assert "navigation" in listed
     assert "grasping" in listed
     assert "Fly a" in listed
-    unknown = CliRunner().invoke(app, [group, "juggling"])
+    unknown = invoke([group, "juggling"])
     assert unknown.exit_code == 2
 
 

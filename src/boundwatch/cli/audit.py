@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import typer
-
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.cli.options import refuse
+from boundwatch.cli.options import WrongUsage, refuse
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import KINDS, Measure
-from boundwatch.evaluation.audit import Audit
 from boundwatch.reporting.wording import count
 
 _MORE = 20  # labels whose worth is told
@@ -53,6 +50,8 @@ def audit(
     seed SEED: Which draw it is; choose it before you look. [default: a random one]
     output FILE: Where to write them, as CSV.
     """
+    from boundwatch.evaluation.audit import Audit
+
     files.protect(output, [costs], force=force)
     judged = read_judged(costs, judge, reading, pair_by=show or ())
     drawn = Audit(judged, seed=secrets.randbelow(1 << 32) if seed is None else seed)
@@ -86,8 +85,10 @@ class Labeling:
         self, path: str, reading: Reading, settings: dict[str, Any]
     ) -> tuple[Certificate, Episodes, list[str]]:
         """Return the certificate of labels, what was judged, and what to say about both."""
+        from boundwatch.evaluation.audit import Audit
+
         if self.judge is None or self.labels is None:
-            raise typer.BadParameter("--judge and --labels go together: what a machine said, and people")
+            raise WrongUsage("--judge and --labels go together: what a machine said, and people")
         judged = read_judged(path, self.judge, reading)
         text = files.read_bytes(self.labels).decode("utf-8-sig", errors="replace")
         drawn, labels = Audit.from_sheet(judged, text, str(self.labels))

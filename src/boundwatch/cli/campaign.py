@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any
-
-import numpy as np
 
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
@@ -16,7 +15,6 @@ from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1, refuse_if
 from boundwatch.cli.reading import ANSWERS, Reading, arriving
 from boundwatch.episodes.design import Design
-from boundwatch.episodes.episodes import binary_note, looks_binary
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place, Refusal
 from boundwatch.reporting import wording
@@ -95,117 +93,87 @@ def run_campaign(
             one_by_one: asks and rule.tasks is None,
         }
     )
-    run = _Run(stream, deltas, binary, as_json)
-    reason = ""
+    source = _lines(stream, reading, rule) if by_line else _whole(stream, reading, binary)
+    campaign, reason, between, name = None, "", False, name_of(stream)
     try:
-        for trial in run.lines(reading, rule) if by_line else run.whole(reading):
-            run.count(trial)
-            if reason := rule.met(run.campaign):
+        for trial in source.trials:
+            if campaign is None:
+                kind = source.measured()[1] if binary is None else binary
+                campaign = Campaign(binary=kind, strata=source.tasks, **deltas)
+            cost, rounds = trial.cost, campaign.rounds
+            try:
+                campaign.update(cost, None if source.tasks is None else trial.stratum)
+            except Refusal as error:
+                raise error.at(Place(name, "line", trial.number)) from error
+            between |= cost not in (0, 1)
+            if campaign.rounds > rounds:
+                _print_trial(campaign, cost, as_json)
+            if reason := rule.met(campaign):
                 break
     except KeyboardInterrupt:
-        reason = "it was interrupted" if run.costs else ""
-    return run.certificate(**provenance), reason or "the trials ended before the rule was met"
+        reason = "it was interrupted"
+    campaign = _refuse_none(campaign, name)
+    if not (campaign.binary or between or binary is False):
+        out.warn(f"note: {name}: all costs are 0 or 1; if they always are, --binary needs fewer trials")
+    measure, design = source.measured()[0], source.design
+    made = campaign.certificate(measure=measure, design=design, **provenance)
+    return made, reason or "the trials ended before the rule was met"
 
 
-@dataclass
-class _Run:
-    """A campaign while trials come in, and whether their costs are 0 and 1, as far as they have shown."""
+@dataclass(frozen=True)
+class _Source:
+    """Trials in the order in which they count, and what is declared about them."""
 
-    stream: str
-    deltas: Mapping[str, Any]
-    binary: bool | None
-    as_json: bool
-    costs: list[float] = field(default_factory=list)
-    strata: list[str] = field(default_factory=list)
-    campaign: Campaign = field(init=False)
-    design: Design = field(init=False)
-    tasks: Mapping[str, float] | None = None  # with their weights, if the mean over them is meant
-    measured: Callable[[], tuple[Measure, bool]] = field(init=False)
+    trials: Iterable[Trial]
+    design: Design
+    measured: Callable[[], tuple[Measure, bool]]
     """How, and whether nothing is between success and failure, once there is a trial."""
-    recognizes: bool = False
+    tasks: Mapping[str, float] | None
+    """Their weights, if the mean over them is meant."""
 
-    def lines(self, reading: Reading, rule: Stopping) -> Iterator[Trial]:
-        """Yield trials as their lines come; of several tasks, once each of them has come."""
-        reading.refuse_several()
-        self.design = reading.design()
-        reader = reading.read_lines(self.stream, self.design, "--follow or a pipe", ANSWERS)
-        self.measured = lambda: (reader.measure, reader.says_yes_or_no)
-        arrived: Iterator[Trial] = filter(None, arriving(self.stream, reader, wait=rule.follow))
-        self.tasks = self.design.weights or None
-        if self.design.strata is not None and self.tasks is None:
-            first: list[Trial] = []
-            while len(seen := {trial.stratum for trial in first}) < (rule.tasks or 1):
-                if (trial := next(arrived, None)) is None:
-                    problem = f"only {len(seen)} of {rule.tasks} tasks came, so no round is complete"
-                    raise self._refusal(problem, "send at least one trial of each")
-                first.append(trial)
-            self.tasks = dict.fromkeys((trial.stratum for trial in first), 1.0)
-            yield from first
-        yield from arrived
 
-    def whole(self, reading: Reading) -> Iterator[Trial]:
-        """Yield the trials of a whole file; of several tasks, the first of each, then the second of each."""
-        # Only the trials up to the last one may show that costs are 0 or 1.
-        episodes = reading.read(self.stream, binary=False, answers=ANSWERS)
-        out.print_warnings(episodes)
-        self.design = episodes.design
-        self.measured = lambda: (episodes.measure, episodes.measure.kind == "success")
-        trials = trials_of(episodes)
-        if names := episodes.keys.get("strata"):
-            self.tasks = self.design.weights or dict.fromkeys(names, 1.0)
-            rounds = Counter[str]()
-            turns = [rounds.update([name]) or rounds[name] for name in names]
-            trials = [trials[place] for place in sorted(range(len(trials)), key=turns.__getitem__)]
-        yield from trials
+def _lines(stream: str, reading: Reading, rule: Stopping) -> _Source:
+    """Return trials as their lines come; of several tasks, once each of them has come."""
+    design = reading.design()
+    reader = reading.read_lines(stream, design, "--follow or a pipe", ANSWERS)
+    trials: Iterator[Trial] = filter(None, arriving(stream, reader, wait=rule.follow))
+    tasks, first = design.weights or None, list[Trial]()
+    if design.strata is not None and tasks is None:
+        while len(seen := dict.fromkeys((trial.stratum for trial in first), 1.0)) < (rule.tasks or 1):
+            if (trial := next(trials, None)) is None:
+                problem = f"only {len(seen)} of {rule.tasks} tasks came, so no round is complete"
+                raise InvalidCost(problem, where=Place(stream), remedy="send at least one trial of each")
+            first.append(trial)
+        tasks = seen
+    return _Source(chain(first, trials), design, lambda: (reader.measure, reader.says_yes_or_no), tasks)
 
-    def count(self, trial: Trial) -> None:
-        """Count a trial and print what is known."""
-        cost, source = trial.cost, name_of(self.stream)
-        if not self.costs:
-            yes_or_no = self.measured()[1]
-            self.recognizes = self.binary is None and not yes_or_no
-            self.campaign = self._begun(yes_or_no if self.binary is None else self.binary)
-        if self.campaign.binary and self.recognizes and cost not in (0, 1):
-            note = f"line {trial.number}: cost {cost:g} is neither 0 nor 1"
-            out.warn(f"note: {source}: {note}: from here on, limits for costs in between")
-            self.campaign, self.recognizes = self._begun(False), False
-        rounds = self.campaign.rounds
-        try:
-            self.campaign.update(cost, trial.stratum if self.tasks is not None else None)
-        except Refusal as error:
-            raise error.at(Place(source, "line", trial.number)) from error
-        self.costs.append(cost)
-        self.strata.append(trial.stratum)
-        if self.recognizes and not self.campaign.binary and looks_binary(np.array(self.costs)):
-            out.warn(f"note: {source}: {binary_note(len(self.costs))}")
-            self.campaign = self._begun(True)
-        if self.campaign.rounds > rounds:
-            _print_trial(self.campaign, cost, self.as_json)
 
-    def _begun(self, binary: bool) -> Campaign:
-        """Return a campaign that has counted all trials so far."""
-        campaign = Campaign(binary=binary, strata=self.tasks, **self.deltas)
-        if self.costs:
-            campaign.update_many(self.costs, None if self.tasks is None else self.strata)
-        return campaign
+def _whole(stream: str, reading: Reading, binary: bool | None) -> _Source:
+    """Return the trials of a whole file; of several tasks, the first of each, then the second of each."""
+    episodes = reading.read(stream, binary=binary, answers=ANSWERS)
+    out.print_warnings(episodes)
+    trials, tasks = trials_of(episodes), None
+    if names := episodes.keys.get("strata"):
+        tasks = episodes.design.weights or dict.fromkeys(names, 1.0)
+        rounds = Counter[str]()
+        turns = [rounds.update([name]) or rounds[name] for name in names]
+        trials = [trials[place] for place in sorted(range(len(trials)), key=turns.__getitem__)]
+    return _Source(trials, episodes.design, lambda: (episodes.measure, episodes.binary), tasks)
 
-    def certificate(self, **provenance: Any) -> Certificate:
-        """Return the certificate; say which trials complete no round."""
-        if not self.costs:
-            raise self._refusal("no trial was counted, so nothing was certified", "send at least one")
-        waiting = ", ".join(f"{number} of {name}" for name, number in self.campaign.waiting.items())
-        if not self.campaign.n:
-            missing = ", ".join(set(self.tasks or ()) - set(self.strata))
-            problem = f"has no trial of {missing}, so no round is complete and nothing was certified"
-            raise self._refusal(problem, "run each task at least once")
-        if waiting:
-            used = f"limits are from {wording.count(self.campaign.rounds, 'complete round')}"
-            unused = f"{used}; these trials complete none and are not used: {waiting}"
-            out.warn(f"note: {name_of(self.stream)}: {unused}")
-        return self.campaign.certificate(measure=self.measured()[0], design=self.design, **provenance)
 
-    def _refusal(self, problem: str, remedy: str) -> InvalidCost:
-        return InvalidCost(problem, where=Place(name_of(self.stream)), remedy=remedy)
+def _refuse_none(campaign: Campaign | None, name: str) -> Campaign:
+    """Return what can be certified; refuse no trial or no round, and say which trials complete none."""
+    if campaign is None:
+        problem = "no trial was counted, so nothing was certified"
+        raise InvalidCost(problem, where=Place(name), remedy="send at least one")
+    if not campaign.n:
+        missing = ", ".join(set(campaign.strata or ()) - set(campaign.waiting))
+        problem = f"has no trial of {missing}, so no round is complete and nothing was certified"
+        raise InvalidCost(problem, where=Place(name), remedy="run each task at least once")
+    if waiting := ", ".join(f"{number} of {task}" for task, number in campaign.waiting.items()):
+        used = f"limits are from {wording.count(campaign.rounds, 'complete round')}"
+        out.warn(f"note: {name}: {used}; these trials complete none and are not used: {waiting}")
+    return campaign
 
 
 def _print_trial(campaign: Campaign, cost: float, as_json: bool) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import typer
-
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.cli.options import refuse
+from boundwatch.cli.options import WrongUsage, refuse
 from boundwatch.cli.root import command
 from boundwatch.errors import InvalidSetting, Place
 from boundwatch.reporting import card as cards
@@ -67,7 +65,7 @@ def card(
             result = cards.hub_result(one, benchmark, task_id or "default", source)
             written[output / ".eval_results" / "boundwatch.yaml"] = result
         elif task_id or source:
-            raise typer.BadParameter("--task-id and --source go with --benchmark; give it, or leave them out")
+            raise WrongUsage("--task-id and --source go with --benchmark; give it, or leave them out")
     for path in written:
         files.protect(path, [certificate, comparison], force=force)
     for path, text in written.items():

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
@@ -15,7 +13,7 @@ from boundwatch.certificates.limits import HeldOutMethod
 from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling
 from boundwatch.cli.campaign import Stopping, run_campaign
-from boundwatch.cli.options import refuse
+from boundwatch.cli.options import refuse, refuse_if
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes.episodes import Episodes
@@ -59,10 +57,10 @@ def certify(
 
     Options
     -------
-    delta P: Chance that a limit fails, half per side. [default: 0.01; --judge: 0.05]
+    delta P: Chance that a limit fails, half per side. [default: 0.01; 0.05 of labels]
     delta_upper P: The same for the upper limit alone, instead of --delta.
     delta_lower P: The same for the lower limit alone, instead of --delta.
-    binary: Costs are 0 or 1. [default: yes for successes, or if only 0 and 1 occur]
+    binary: Costs are 0 or 1. [default: if only 0 and 1 occur]
     method NAME: betting, tuned, kl, hoeffding or exact; choose before you look. [default: exact if binary,
         tuned for clusters, else betting]
     bounds LOWER UPPER: Limits that somebody else proved, instead of COSTS; needs --delta.
@@ -73,51 +71,50 @@ def certify(
     """
     limits = {"delta": delta, "delta_upper": delta_upper, "delta_lower": delta_lower}
     deltas: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
-    if delta is not None and len(deltas) > 1:
-        raise typer.BadParameter("give either --delta, or --delta-upper and --delta-lower, not both")
+    given: dict[str, Any] = {"by": by, "method": method}
+    origin: dict[str, Any] = {"seed": seed, "policy": policy_file}
+    refuse_if(
+        {
+            "give either --delta, or --delta-upper and --delta-lower, not both": len(deltas) > 1
+            and delta is not None,
+            "give a file of costs, or --bounds LOWER UPPER for limits proved elsewhere": (bounds is None)
+            == (costs is None),
+            "--bounds needs --delta: the probability with which either limit fails": bounds is not None
+            and delta is None,
+        }
+    )
     out.warn_of_levels(deltas)
     files.protect(output, [costs, policy_file, sign, labeling.labels], force=force)
-    origin: dict[str, Any] = {"seed": seed, "policy": policy_file}
-    if (bounds is None) == (costs is None):
-        raise typer.BadParameter("give a file of costs, or --bounds LOWER UPPER for limits proved elsewhere")
     sources: tuple[Episodes, ...] = ()
     reason, said = "", list[str]()
-    certificate: Certificate | CertificateFamily
+    made: Certificate | CertificateFamily
     if bounds is not None:
-        others = {**vars(reading), **vars(stopping), **vars(labeling), "by": by, "method": method}
+        others = {**vars(reading), **vars(stopping), **vars(labeling), **given}
         refuse(others, "goes with a file of costs, not with --bounds; leave it out")
-        if delta is None:
-            raise typer.BadParameter("--bounds needs --delta: the probability with which either limit fails")
         lower, upper = bounds
-        certificate = Certificate.from_bounds(
-            lower=lower, upper=upper, delta=delta, binary=bool(binary), **origin
-        )
+        made = Certificate.from_bounds(lower=lower, upper=upper, binary=bool(binary), **deltas, **origin)
     elif any(vars(labeling).values()):
-        others = {**vars(stopping), "by": by, "method": method, "seed": seed, "binary": binary}
+        others = {**vars(stopping), **given, "seed": seed, "binary": binary}
         refuse(others, "does not go with --judge; leave it out")
-        certificate, judged, said = labeling.certify(str(costs), reading, {**deltas, "policy": policy_file})
+        made, judged, said = labeling.certify(str(costs), reading, {**deltas, "policy": policy_file})
         sources = (judged,)
     elif stopping.given:
-        refuse({"by": by, "method": method}, "does not go with a stopping rule; leave it out")
-        certificate, reason = run_campaign(
-            str(costs), stopping, reading, deltas, binary, origin, as_json=as_json
-        )
+        refuse(given, "does not go with a stopping rule; leave it out")
+        made, reason = run_campaign(str(costs), stopping, reading, deltas, binary, origin, as_json=as_json)
     else:
         refuse({"follow": stopping.follow}, "goes with --until-width, --until-upper or --at-most")
         read = reading.read_all(str(costs), by=by, binary=binary)
-        settings: dict[str, Any] = {**deltas, **origin, "method": method}
-        sources = read.sources
+        sources, settings = read.sources, {**deltas, **origin, "method": method}
         if read.by is None:
-            certificate = Certificate.from_held_out(sources[0], **settings)
+            made = Certificate.from_held_out(sources[0], **settings)
         else:
-            certificate = CertificateFamily.from_held_out(read.parts, by=read.by, **settings)
+            made = CertificateFamily.from_held_out(read.parts, by=read.by, **settings)
     out.print_warnings(*sources)
-    written = out.save(certificate, output, sign)
+    written = out.save(made, output, sign)
     if as_json and reason:  # one line, as those before it
-        print(json.dumps({"stopped": reason, "output": str(output), "certificate": certificate.to_dict()}))
+        print(json.dumps({"stopped": reason, "output": str(output), "certificate": made.to_dict()}))
     elif as_json:
-        out.print_json(certificate.to_dict())
+        out.print_json(made.to_dict())
     else:
         print(f"\nStopped: {reason}\n{written}" if reason else written)
-        costs_of = [f"Costs: {out.describe_source(each)}." for each in sources]
-        out.print_promise(certificate, [*costs_of, *said])
+        out.print_promise(made, [*(f"Costs: {out.describe_source(each)}." for each in sources), *said])

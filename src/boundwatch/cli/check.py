@@ -7,10 +7,11 @@ from typing import Any
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
-from boundwatch.cli.judge import Judging, Test, exit_if_worse, judge
+from boundwatch.cli.judging import Judging, judge
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
-from boundwatch.detectors import FamilyTest, Finding
+from boundwatch.detectors.family import FamilyTest
+from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.reporting import families as words
 
 
@@ -46,21 +47,18 @@ def check(
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)
     found = judge(certificate, costs, judging, reading, by)
-    test, finding = found.test, found.finding
-    if isinstance(test, FamilyTest) or not isinstance(finding, Finding) or finding.tasks:
-        out.draw(plot, "plot_tasks", test, finding, found.costs, title=not no_title)
-    else:
-        out.draw(plot, "plot_check", test.certificate, finding, found.costs, title=not no_title)
+    kind = "plot_tasks" if found.in_tasks else "plot_check"
+    out.draw(plot, kind, found.subject, found.finding, found.costs, title=not no_title)
     out.print_warnings(*found.sources)
     if as_json:
-        out.print_json(finding.to_dict() | out.source_fields(*found.sources) | _promises(test))
+        out.print_json(found.finding.to_dict() | out.source_fields(*found.sources) | _promises(found.test))
     else:
-        out.print_finding(words.in_words(test, finding), found.sources)
+        out.print_finding(words.in_words(found.test, found.finding), found.sources)
     if exit_code:
-        exit_if_worse(finding.verdict, finding.no_worse)
+        found.exit_if_worse()
 
 
-def _promises(test: Test) -> dict[str, Any]:
+def _promises(test: HypothesisTest | FamilyTest) -> dict[str, Any]:
     """Return the certificates that judged, for JSON."""
     names = ("lower", "upper", "delta", "fingerprint")
     several = test.family if isinstance(test, FamilyTest) else {"": test.certificate}

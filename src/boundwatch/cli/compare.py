@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,12 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import typer
 
 from boundwatch._support import files
 from boundwatch._support.describing import written
 from boundwatch.cli import output as out
-from boundwatch.cli.judge import EXIT_WORSE
+from boundwatch.cli.judging import EXIT_WORSE
 from boundwatch.cli.options import refuse, refuse_if
 from boundwatch.cli.reading import ANSWERS, Reading, arriving
 from boundwatch.cli.root import command
@@ -29,8 +26,13 @@ from boundwatch.comparison.matching import align, matched, refuse_apart, tasks_o
 from boundwatch.comparison.once import compare_once
 from boundwatch.comparison.ranking import rank
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.reporting import compared as words
+
+Named = dict[str, Episodes]
+_ITSELF = "a policy equals itself"
+_KEYS = ("seed", "scene")
+"""Columns that show whether rows are partners: asked only with --paired, and only against it."""
 
 
 @command(
@@ -103,55 +105,45 @@ def compare(
             and (len(policies) != 2 or policy is not None or "-" in policies),
             "--follow is of one task; leave out --strata, or conduct it with: boundwatch evaluate": follow
             and reading.strata is not None,
-            "--policy goes with one file that holds all policies": policy is not None and not one_file,
-            _ONE_FILE: one_file
-            and against is None
-            and not in_one
-            and not _names_policies(policies[0], reading),
+            "--policy, or a column or a sheet per policy, goes with one file; give one": in_one
+            and (not one_file or (policy is not None and reading.several)),
             "--against goes with one file, of one policy": against is not None and (not one_file or in_one),
+            "give a file per policy, at least two; or one that holds all, with --policy COL, or with a "
+            "column (--success A --success B) or a sheet (--sheet A --sheet B) for each": one_file
+            and not (in_one or against),
             "--once is one look at finished trials; leave out --follow, --finished and --horizon": once
             and (follow or finished or horizon is not None),
             "--table is of one look at finished trials; add --once": table is not None and not once,
             "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
             "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
-            "a column or a sheet per policy goes with one file; give one": reading.several
-            and (not one_file or policy is not None),
-            "- can be given once: there is one standard input": policies.count("-") > 1,
         }
     )
-    paired = paired or pair_by is not None
-    build = partial(PolicyComparison, alpha, paired=paired, horizon=horizon, margin=margin, finished=finished)
+    build = partial(
+        PolicyComparison,
+        alpha,
+        paired=paired or pair_by is not None,
+        horizon=horizon,
+        margin=margin,
+        finished=finished,
+    )
     if follow:
         named = _follow(policies, reading, build, binary=binary, as_json=as_json)
     else:
         answers = (*ANSWERS, "count") if once else ANSWERS
-        named = _read_policies(
-            policies, reading, policy, binary=binary or None, pair_by=pair_by or (), answers=answers
-        )
+        read = partial(_read_policies, policies, reading, policy, binary=binary or None, answers=answers)
+        named = _matched(read, paired, pair_by, in_order=not once)
         if against is not None:
-            mine = next(iter(named.values()))
-            theirs = _counted(against, mine) or _published(against, mine)
-            if theirs is None:
-                theirs = reading.read(against, binary=mine.binary or None, answers=answers)
-            named = {against: theirs} | named
-        _refuse_counts(named if paired else {})
-        if paired and pair_by is None:
-            _refuse_other_rows(
-                partial(_read_policies, policies, reading, policy, binary=binary or None, answers=answers),
-                policies,
-            )
-        if pair_by is None or not once:
-            named = _aligned(named if pair_by is None else matched(named, pair_by), paired, in_order=not once)
+            named = {against: _published(against, reading, *named.values())} | named
     draw = partial(out.draw, plot, title=not no_title)
     if len(named) > 2:
         others = {"horizon": horizon, "margin": margin or None, "report": report, "once": once or finished}
         refuse(others, "goes with two policies; leave it out")
-        worse = _compare_many(named, alpha, paired, draw, as_json=as_json)
+        worse = _compare_many(named, alpha, paired or pair_by is not None, draw, as_json=as_json)
     else:
         if once:
             named = _of_one_measure(named)
             rows = {name: range(len(each)) for name, each in named.items()}
-            keys: Any = rows if paired and pair_by is None else pair_by
+            keys: Any = rows if paired else pair_by
             finding = compare_once(named, alpha=alpha, margin=margin, binary=binary or None, pair_by=keys)
             draw("plot_comparison", finding)
         else:
@@ -161,27 +153,16 @@ def compare(
             draw("plot_comparison", finding, tuple(named))
         worse = _print_two(finding, named, report, table, as_json=as_json, lines=follow)
     if exit_code and worse:
-        raise typer.Exit(EXIT_WORSE)
-
-
-_ONE_FILE = (
-    "give a file per policy, at least two; or one that holds all, with --policy COL, or with a column "
-    "(--success A --success B) or a sheet (--sheet A --sheet B) for each"
-)
-_ITSELF = "a policy equals itself"
-_COUNTS = re.compile(r"\s*(\d+)\s*/\s*(\d+)\s*")
-_KEYS = ("seed", "scene")
-"""Columns that show whether rows are partners: asked only with --paired, and only against it."""
+        raise SystemExit(EXIT_WORSE)
 
 
 def _read_policies(
     paths: list[str], reading: Reading, policy: str | None, *, answers: tuple[str, ...], **others: Any
-) -> dict[str, Episodes]:
+) -> Named:
     """Return the episodes of every policy by its name: a file, or a column, a sheet or rows of one file."""
     read: Any = partial(Reading.read, answers=answers, **others)
     if policy is not None:
-        read = partial(read, answers=("policy", *answers))
-        whole: Episodes = read(reading, paths[0], policy=policy)
+        whole: Episodes = read(reading, paths[0], policy=policy, answers=("policy", *answers))
         found = whole.split("policy")
         if len(found) < 2:
             problem = f"names {len(found)} policy; two are needed"
@@ -190,103 +171,65 @@ def _read_policies(
     if len(reading.columns) > 1:
         return {column: read(reading.only(column), paths[0]) for column in reading.columns}
     if reading.several:
-        sheets = [read(replace(reading, sheet=[name]), paths[0]) for name in reading.sheet or ()]
-        if len({each.source for each in sheets}) < len(sheets):
+        sheets = {name: read(replace(reading, sheet=[name]), paths[0]) for name in reading.sheet or ()}
+        if len({each.source for each in sheets.values()}) < len(reading.sheet or ()):
             raise InvalidSetting("the same sheet was given twice", where=Place(paths[0]), remedy=_ITSELF)
-        return dict(zip(reading.sheet or (), sheets, strict=True))
-    files_read = [read(reading, path) for path in paths]
-    return dict(zip(_names(paths), files_read, strict=True))
+        return sheets
+    return dict(zip(_names(paths), [read(reading, path) for path in paths], strict=True))
 
 
-def _names_policies(path: str, reading: Reading) -> bool:
-    """Refuse a file with a column of policies that was not declared; return that there is none."""
-    try:
-        reading.read(path, answers=("policy", *ANSWERS))
-    except InvalidSetting as error:
-        if any(isinstance(part, Argument) and part.name == "policy" for part in error.remedy):
-            raise
-    except InvalidCost:
-        pass
-    return False
+def _matched(read: Callable[..., Named], paired: bool, pair_by: str | None, *, in_order: bool) -> Named:
+    """Read policies and match their trials; refuse partners that are none."""
+    named = read(pair_by=pair_by or ())
+    for each in named.values() if paired or pair_by is not None else ():
+        if each.measure.counted:
+            problem, remedy = "counts trials, and nobody knows which are partners", "give a row per trial"
+            raise InvalidSetting(problem, where=Place(each.source, column=each.measure.column), remedy=remedy)
+    for column in _KEYS if paired and "stdin" not in named else ():
+        with suppress(InvalidSetting):  # not all have it
+            one, *others = read(pair_by=column).values()
+            for other in others:
+                refuse_apart(one, other)
+    if pair_by is not None and not in_order:
+        return named  # matched by `compare_once`
+    named = named if pair_by is None else matched(named, pair_by)
+    parts = list(_of_one_measure(named).values())
+    aligned = zip(
+        named.items(), align(parts, paired=paired or pair_by is not None, in_order=in_order), strict=True
+    )
+    return {name: replace(part, source=each.source, measure=each.measure) for (name, each), part in aligned}
 
 
-def _counted(text: str, like: Episodes) -> Episodes | None:
-    """Return 47/50, so many successes of so many trials, as episodes; None if it is something else."""
-    found = _COUNTS.fullmatch(text)
-    if found is None:
-        return None
-    successes, trials = map(int, found.groups())
-    if trials < 1 or successes > trials:
+def _published(text: str, reading: Reading, like: Episodes) -> Episodes:
+    """Return 47/50, so many successes of so many trials, or a table of such counts, as episodes."""
+    successes, slash, trials = text.partition("/")
+    if not (slash and successes.isdecimal() and trials.isdecimal()):
+        counts = Reading(successes=["result"], strata=reading.strata)
+        try:
+            found = counts.read(text)
+        except InvalidSetting:  # its columns are others
+            found = replace(counts, successes=["successes"], trials=["trials"]).read(text)
+        return replace(found, measure=like.measure, design=replace(found.design, where=like.design.where))
+    if not 0 < int(trials) >= int(successes):
         problem, remedy = "does not say how many of the trials succeeded", "write 47/50"
         raise InvalidSetting(problem, name="against", value=text, remedy=remedy)
     if not like.binary:
         problem = "counts successes, but the costs of the file are not 0 and 1"
         raise InvalidSetting(problem, name="against", value=text, where=Place(like.source))
-    costs = np.repeat([0.0, 1.0], [successes, trials - successes])
+    costs = np.repeat([0.0, 1.0], [int(successes), int(trials) - int(successes)])
     return Episodes(costs, binary=True, measure=like.measure, source=text)
 
 
-def _published(path: str, like: Episodes) -> Episodes | None:
-    """Return a table of results, 47/50 (or successes and trials) per task, as episodes; None if it is not."""
-    try:
-        lines = [each for each in csv.reader(Path(path).read_text("utf-8-sig").splitlines()) if any(each)]
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return None
-    counts = [line[1:] for line in lines[1:]]
-    if len(lines[0]) == 3 and [each.strip().lower() for each in lines[0][1:]] == ["successes", "trials"]:
-        counts = [["/".join(each)] for each in counts]
-    if not counts or not all(len(each) == 1 and _COUNTS.fullmatch(each[0]) for each in counts):
-        return None
-    found = {line[0].strip(): _counted(each[0], like) for line, each in zip(lines[1:], counts, strict=True)}
-    if len(found) < len(counts):
-        raise InvalidSetting("a task has several lines", where=Place(path), remedy="give one line per task")
-    parts = {task: each.costs for task, each in found.items() if each is not None}
-    return Episodes(
-        np.concatenate(list(parts.values())),
-        keys={"strata": [task for task, costs in parts.items() for _ in costs]},
-        binary=True,
-        measure=like.measure,
-        source=path,
-        design=replace(like.design, cluster=None, pair_by=(), where={}),
-    )
-
-
-def _refuse_counts(named: Mapping[str, Episodes]) -> None:
-    """Refuse counts where trials have partners."""
-    for each in named.values():
-        if each.measure.counted:
-            problem, remedy = "counts trials, and nobody knows which are partners", "give a row per trial"
-            raise InvalidSetting(problem, where=Place(each.source, column=each.measure.column), remedy=remedy)
-
-
-def _refuse_other_rows(read: Callable[..., dict[str, Episodes]], paths: list[str]) -> None:
-    """Refuse --paired if a column seed or scene that all policies have says that rows are not partners."""
-    for column in _KEYS if "-" not in paths else ():
-        try:
-            one, *others = read(pair_by=column).values()
-        except InvalidSetting:
-            continue  # not all have it
-        for other in others:
-            refuse_apart(one, other)
-
-
-def _of_one_measure(named: Mapping[str, Episodes]) -> dict[str, Episodes]:
+def _of_one_measure(named: Named) -> Named:
     """Return policies of one file as of one measure, whatever their columns are called, with their names."""
     if len({each.source for each in named.values()}) > 1:
-        return dict(named)
+        return named
     return {
         name: replace(
             each, source=f"{each.source}, policy {name}", measure=replace(each.measure, column=None)
         )
         for name, each in named.items()
     }
-
-
-def _aligned(named: dict[str, Episodes], paired: bool, *, in_order: bool = True) -> dict[str, Episodes]:
-    """Align policies; what is said of those in one file names them, and their columns are one measure."""
-    parts = _of_one_measure(named)
-    both = zip(named.items(), align(list(parts.values()), paired=paired, in_order=in_order), strict=True)
-    return {name: replace(part, source=each.source, measure=each.measure) for (name, each), part in both}
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -301,7 +244,7 @@ def _names(paths: list[str]) -> list[str]:
 
 def _print_two(
     finding: ComparisonFinding | ComparedTasks,
-    named: Mapping[str, Episodes],
+    named: Named,
     report: Path | None,
     table: str | None,
     *,
@@ -323,7 +266,7 @@ def _print_two(
         head, body = words.task_table(finding)
         print(written([(row[-1], *row[:-1]) for row in (head, *body)], table))
     elif not as_json:
-        typer.secho(words.comparison_headline(finding, (one, other)) + "\n", bold=True)
+        out.print_bold(words.comparison_headline(finding, (one, other)) + "\n")
         if isinstance(finding, ComparedTasks):
             out.print_table(*words.task_table(finding))
             print()
@@ -341,7 +284,7 @@ def _print_two(
 
 
 def _compare_many(
-    named: dict[str, Episodes], alpha: float, paired: bool, draw: Callable[..., None], *, as_json: bool
+    named: Named, alpha: float, paired: bool, draw: Callable[..., None], *, as_json: bool
 ) -> bool:
     """Print the ranking of several policies; return whether the last is worse than another."""
     exact = all(each.binary and not tasks_of(each) for each in named.values())
@@ -352,7 +295,7 @@ def _compare_many(
         sources = {name: out.source_fields(each) for name, each in named.items()}
         out.print_json(ranking.to_dict() | {"sources": sources})
         return list(named)[-1] not in ranking.best
-    typer.secho(words.ranking_headline(ranking), bold=True)
+    out.print_bold(words.ranking_headline(ranking))
     print()
     rows = [(*each.row[1:], each.name) for each in ranking.policies]
     out.print_table(("group", "trials", "mean cost", "expected cost", "policy"), rows)
@@ -374,7 +317,7 @@ def _follow(
     *,
     binary: bool,
     as_json: bool,
-) -> dict[str, Episodes]:
+) -> Named:
     """Read both files as they grow, print a line per look, and return them once answered or stopped."""
     reading.refuse_several()
     a, b = (_arrivals(path, reading, binary) for path in paths)

@@ -8,21 +8,18 @@ import textwrap
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from boundwatch._support import files
 from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_1, refuse_if
-from boundwatch.cli.root import app, command
+from boundwatch.cli.options import AT_LEAST_1, WrongUsage, refuse_if
+from boundwatch.cli.root import PARTS, Group, command
 from boundwatch.cli.spelling import flag
 from boundwatch.evaluation import Evaluation, Protocol
 from boundwatch.evaluation.planned import planned
 
 _HELP = "Run an evaluation: the next trial, blinded and in random order, until the question is answered."
-group = typer.Typer(name="evaluate", help=_HELP, no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(group)
+group: dict[str, Any] = {}
 _USUAL = {"question": "compare", "tasks": "", "scenes": "", "measure": "success", "rates": ""}
 _USUAL |= {"score_range": "0,5", "until_width": "0.2"}
 _NEEDED = {"score": "score_range", "rubric": "milestones", "check": "certificate", "certify": "until_width"}
@@ -97,14 +94,15 @@ def _asked(name: str, found: Any) -> Any:
     """Return a setting; what was not given is asked for in a terminal, elsewhere it is the usual one."""
     usual = _USUAL.get(name)
     if found is None and sys.stdin.isatty():
-        about = textwrap.fill(
-            Protocol.meanings().get(name, "Success rates that you expect, to plan with"), 79
+        print(
+            "\n"
+            + textwrap.fill(Protocol.meanings().get(name, "Success rates that you expect, to plan with"), 79)
         )
         listed = "" if name in ("question", "measure", "certificate", *_ONE[1:]) else ", with commas"
-        found = typer.prompt(f"\n{about}\n{name}{listed}", default=usual, show_default=bool(usual))
+        found = input(f"{name}{listed}{f' [{usual}]' if usual else ''}: ").strip() or usual
     found = usual if found is None else found
     if found is None:
-        raise typer.BadParameter(f"{flag(name)} is missing")
+        raise WrongUsage(f"{flag(name)} is missing")
     return _read(name, found) if isinstance(found, str) else found
 
 
@@ -121,7 +119,7 @@ def _read(name: str, text: str) -> Any:
             numbers = list(map(_number, parts))
             return numbers[0] if name in _ONE else numbers
     except ValueError:
-        raise typer.BadParameter(f"{flag(name)}: {text!r} is not a list of numbers") from None
+        raise WrongUsage(f"{flag(name)}: {text!r} is not a list of numbers") from None
     return parts
 
 
@@ -175,7 +173,7 @@ def run(
     load: str | None = None,
     page: bool = False,
     host: str = "127.0.0.1",
-    port: Annotated[int, {"min": 0, "max": 65535}] = 8090,
+    port: Annotated[int, (0, 65535)] = 8090,
     token: str | None = None,
 ) -> None:
     """Show the trial to run now, take its outcome with one key, and so on until the end.
@@ -294,7 +292,7 @@ def show(evaluation: Path, *, unblind: bool = False, as_json: bool = False) -> N
             return
         print(f"{opened}, {opened.status['trials']} trials")
         if found is not None:
-            typer.secho(found.answer, bold=True)
+            out.print_bold(found.answer)
             out.print_table(*found.overall)
 
 
@@ -361,3 +359,6 @@ def verify(
         return
     out.print_rows((f"ok  {name}", detail) for name, detail in checks.items())
     out.print_section("Departures from the plan", named or ["none"])
+
+
+PARTS["evaluate"] = Group(_HELP, group.keys, group.__getitem__)

@@ -3,26 +3,30 @@
 Below the heading ``Options``, an entry is ``name METAVAR: help``. Keyword-only parameters are options, others
 are arguments. A parameter whose type is a dataclass stands for an option per field, with their entries in
 the docstring of that class; what several commands have has its entry here. ``Annotated[int, AT_LEAST_1]``
-hands further arguments to typer.
+is a number in a range.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
-
-import typer
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from boundwatch.cli.spelling import flag
 
-AT_LEAST_1 = {"min": 1}
-AT_LEAST_0 = {"min": 0}
+AT_LEAST_1 = (1, math.inf)
+AT_LEAST_0 = (0, math.inf)
+NEEDED = inspect.Parameter.empty
+"""The default of what must be given."""
+PANELS = ("Arguments", "The verdict", "The file", "The output", "Options")
 _HEADING = "\n\nOptions\n-------\n"
-_SHORT = {"output": "-o"}
+_SHORT = {"output": ("-o",)}
 _SHARED = """
 certificate CERTIFICATE: Certificate, as `boundwatch certify` writes it.
 costs COSTS: A row per episode: CSV, XLSX, JSON, ..., or a log; - is standard input.
@@ -41,7 +45,6 @@ config FILE: TOML file with the same settings.
 """
 RARE = re.compile("failures|trials|count|timeout_as|empty_as|fill_down|weights|reduce|file_format")
 """Options of a file that few people need: a few words each, together."""
-PANELS = ("Arguments", "The verdict", "The file", "The output")
 _OF_OUTPUT = re.compile(
     "output|plot|no_title|report|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm|interval"
 )
@@ -50,48 +53,131 @@ _OF_FILE = re.compile(
 )
 """What is about the output and the file, besides the options of `Reading`; all else is about the verdict."""
 
-Texts = dict[str, tuple[str | None, str]]
+Texts = dict[str, tuple[str, str]]
 """The metavar and the help of an option, by the name of its parameter."""
 
 
-def as_options(function: Callable[..., Any], takes: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return a command for typer: what its docstring says becomes the help of it and of its options.
+class WrongUsage(Exception):
+    """A command line that cannot be meant; `path` is the command, once it is known."""
+
+    path = ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter of a command: an option with its flags, or an argument without."""
+
+    name: str
+    kind: Any
+    default: Any
+    flags: tuple[str, ...]
+    metavar: str
+    text: str
+    panel: str
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    def add_to(self, parser: Any, *, shown: bool = True) -> None:
+        """Let argparse read it, and show it in the help."""
+        origin, inner = get_origin(self.kind), get_args(self.kind)
+        needed = self.default is NEEDED
+        settings: dict[str, Any] = {"metavar": self.metavar, "default": None if needed else self.default}
+        if self.flags:
+            settings |= {"required": needed, "dest": self.name, "action": _Given}
+        elif origin is list:
+            settings["nargs"] = "+" if needed else "*"
+        elif not needed:
+            settings["nargs"] = "?"
+        if self.kind is bool:
+            settings["nargs"] = 0
+        elif origin is tuple:
+            settings |= {"nargs": len(inner), "metavar": tuple(self.metavar.split())}
+        elif origin is Literal:
+            settings["choices"] = inner
+        text = self.text + (" [required]" if needed and self.flags else "")
+        if not (needed or self.default is None or self.default is False or "[default" in text):
+            text += f" [default: {self.default}]"
+        settings["help"] = text.replace("%", "%%") if shown else argparse.SUPPRESS
+        parser.add_argument(*(self.flags or [self.name]), type=self._read, **settings)
+
+    def _read(self, text: str) -> Any:
+        inner = get_args(self.kind)
+        kind: Any = str if get_origin(self.kind) is Literal else inner[0] if inner else self.kind
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+        least, most = self.limits
+        if self.limits != Option.limits and not least <= value <= most:
+            within = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"{text} is not {within}")
+        return value
+
+
+class _Given(argparse.Action):
+    """Take an option: each once, but for lists; a flag without a value."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        before = parser.given.get(self.dest)
+        values = tuple(values) if isinstance(values, list) else values
+        if self.dest in parser.lists:
+            values = [*(before or ()), values]
+        elif before is not None:
+            raise argparse.ArgumentError(self, "can be given once")
+        if self.nargs == 0:
+            values = not str(option_string).startswith("--no-") or len(self.option_strings) == 1
+        parser.given[self.dest] = values
+        setattr(namespace, self.dest, values)
+
+
+class Parser(argparse.ArgumentParser):
+    """Reads the words of a command line; errors are exceptions."""
+
+    def __init__(self, options: Sequence[Option], **settings: Any) -> None:
+        super().__init__(add_help=False, allow_abbrev=False, **settings)
+        self.given: dict[str, Any] = {}
+        self.lists = {each.name for each in options if get_origin(each.kind) is list}
+        self._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # argparse knows no exponents
+
+    def format_help(self) -> str:
+        """Return the help without empty lines between its groups."""
+        return re.sub(r"\n\n(?=(?:Arguments|The \w+|Options|Example):\n|  --)", "\n", super().format_help())
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print."""
+        raise WrongUsage(message.removeprefix("argument "))
+
+
+def declared(
+    function: Callable[..., Any], takes: Callable[..., Any] | None = None
+) -> tuple[str, list[Option], Callable[..., Any]]:
+    """Return what the docstring of a command says of it, its options, and the function that takes them all.
 
     If it takes ``**options``, those are the keyword-only parameters of `takes`, whose docstring is the help.
     """
     said, texts = _split(function.__doc__)
     said = said if takes is None else _split(takes.__doc__)[0]
     hints = get_type_hints(function, include_extras=True)
-    parameters: list[inspect.Parameter] = []
+    options: list[Option] = []
     groups: dict[str, tuple[Any, list[str]]] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD and takes is not None:
-            parameters += _keywords(takes)
+            options += _keywords(takes)
         elif is_dataclass(kind := hints[name]):
             own = [each for each in fields(kind) if each.name not in hints]
             about, types = _split(kind.__doc__)[1], get_type_hints(kind, include_extras=True)
-            panel = getattr(kind, "panel", None)
-            option = parameter.replace(kind=parameter.KEYWORD_ONLY)
-            parameters += [
-                _option(option.replace(name=each.name, default=each.default), types[each.name], about, panel)
-                for each in own
-            ]
+            options += [_option(each.name, types[each.name], each.default, about, kind) for each in own]
             groups[name] = (kind, [each.name for each in own])
         else:
-            parameters.append(_option(parameter, kind, texts))
-
+            options.append(_of(parameter, hints[name], texts))
     if unknown := set(texts) - set(hints):
         raise TypeError(f"{function.__name__} says something about {unknown}, which it does not take")
 
-    def run(**arguments: Any) -> Any:
+    def run(arguments: dict[str, Any]) -> Any:
         for name, (build, names) in groups.items():
             arguments[name] = build(**{each: arguments.pop(each) for each in names})
         return function(**arguments)
 
-    run.__name__, run.__doc__ = function.__name__.rstrip("_"), said
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return said, options, run
 
 
 def _split(doc: str | None) -> tuple[str, Texts]:
@@ -106,51 +192,53 @@ def _entries(listed: str) -> Texts:
     for entry in re.split(r"\n(?=\w)", listed.strip()) if listed else ():
         head, _, text = entry.partition(": ")
         name, _, metavar = head.partition(" ")
-        found[name] = (metavar or None, " ".join(text.split()))
+        found[name] = (metavar, " ".join(text.split()))
     return found
 
 
+def _of(parameter: inspect.Parameter, hint: Any, texts: Texts) -> Option:
+    is_option = parameter.kind is parameter.KEYWORD_ONLY
+    return _option(parameter.name, hint, parameter.default, texts, is_option=is_option)
+
+
 def _option(
-    parameter: inspect.Parameter, hint: Any, texts: Texts, panel: str | None = None
-) -> inspect.Parameter:
-    """Return a parameter as typer wants it, unless it is that already."""
+    name: str, hint: Any, default: Any, texts: Texts, group: Any = None, *, is_option: bool = True
+) -> Option:
     kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    name, is_argument = parameter.name, parameter.kind is not parameter.KEYWORD_ONLY
-    if not more or isinstance(more[0], dict):
-        metavar, text = texts.get(name) or _entries(_SHARED).get(name) or (None, None)
-        settings: dict[str, Any] = {"metavar": metavar, "help": text, **(more[0] if more else {})}
-        about = "output" if _OF_OUTPUT.fullmatch(name) else "file" if _OF_FILE.fullmatch(name) else "verdict"
-        settings["rich_help_panel"] = panel or f"The {about}"
-        flags = [f"-{name}"] if len(name) == 1 else [flag(name), *filter(None, [_SHORT.get(name)])]
-        if kind == bool | None:
-            flags = [f"{flag(name)}/{flag(f'no_{name}')}"]
-        hint = Annotated[
-            kind, typer.Argument(**settings) if is_argument else typer.Option(*flags, **settings)
-        ]
-    return parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint)
+    if is_optional := get_origin(kind) in (Union, UnionType):
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    metavar, text = texts.get(name) or _entries(_SHARED).get(name) or ("", "")
+    flags: list[str] = []
+    if is_option:
+        flags = [f"-{name}"] if len(name) == 1 else [*_SHORT.get(name, ()), flag(name)]
+        flags += [flag(f"no_{name}")] if is_optional and kind is bool else []
+    if get_origin(kind) is Literal:
+        metavar = metavar or "|".join(get_args(kind))
+    about = "output" if _OF_OUTPUT.fullmatch(name) else "file" if _OF_FILE.fullmatch(name) else "verdict"
+    panel = getattr(group, "panel", f"The {about}")
+    return Option(name, kind, default, tuple(flags), metavar or name.upper(), text, panel, *more)
 
 
-def _keywords(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """Yield the keyword-only parameters of a function as options, with what its docstring says of them."""
-    texts = _split(function.__doc__)[1]
-    wanted = [
-        each for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY
-    ]
-    for each in wanted:  # one by one, as a return type may be known to type checkers only
-        kinds = type("Kinds", (), {"__annotations__": {each.name: each.annotation}})
-        hints = get_type_hints(kinds, inspect.unwrap(function).__globals__, include_extras=True)
-        yield _option(each, hints[each.name], texts)
+def _keywords(function: Callable[..., Any]) -> list[Option]:
+    """Return the keyword-only parameters of a function as options, with what its docstring says of them."""
+    texts, found = _split(function.__doc__)[1], []
+    for each in inspect.signature(function).parameters.values():
+        if each.kind is each.KEYWORD_ONLY:  # one by one, as a return type may be known to type checkers only
+            kinds = type("Kinds", (), {"__annotations__": {each.name: each.annotation}})
+            hints = get_type_hints(kinds, inspect.unwrap(function).__globals__, include_extras=True)
+            found.append(_of(each, hints[each.name], texts))
+    return found
 
 
 def refuse(options: Mapping[str, object], why: str) -> None:
     """Refuse the first option, by its parameter's name, that was given."""
     for name, value in options.items():
         if not (value is None or value is False or value == []):
-            raise typer.BadParameter(f"{flag(name)} {why}")
+            raise WrongUsage(f"{flag(name)} {why}")
 
 
 def refuse_if(faults: Mapping[str, bool]) -> None:
     """Refuse options that do not go together: the first sentence that is true."""
     for fault, is_true in faults.items():
         if is_true:
-            raise typer.BadParameter(fault)
+            raise WrongUsage(fault)

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from boundwatch._support.describing import printable
 from boundwatch._support.files import one_page
 from boundwatch._support.validation import shortest
@@ -35,6 +33,12 @@ def print_json(content: object) -> None:
     print(one_page(content))
 
 
+def print_bold(text: str, *, err: bool = False) -> None:
+    """Print what matters most: bold, on a terminal."""
+    file = sys.stderr if err else sys.stdout
+    print(f"\x1b[1m{text}\x1b[0m" if file.isatty() else text, file=file)
+
+
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     """Print labeled lines, the labels in a column of their own."""
     labels, texts = zip(*rows, strict=True)
@@ -52,7 +56,7 @@ def print_section(title: str, sentences: Iterable[str], bullet: str = "") -> Non
 
 def print_finding(said: words.Words, sources: Sequence[Episodes]) -> None:
     """Print a verdict, what it rests on, and how that is to be read."""
-    typer.secho(said.headline, bold=True)
+    print_bold(said.headline)
     print("".join(f"{line}\n" for line in (*said.lines, "")), end="")
     if said.table is not None:
         print_table(*said.table)

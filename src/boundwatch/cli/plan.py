@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, refuse
+from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, WrongUsage, refuse
 from boundwatch.cli.reading import ANSWERS, Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
@@ -84,7 +82,7 @@ def plan(
     Options
     -------
     certificate [CERTIFICATE]: Certificate, if there is one already.
-    cost C: Suspected expected cost; without a certificate: failure rate in the lab.
+    cost C: Suspected expected cost; without a certificate: the lab's failure rate.
     new_cost C: Without a certificate: failure rate at the new site.
     lab_trials N: The same: trials in the lab. [default: the best number]
     margin M: The same: plan for showing that the site is at most M worse.
@@ -97,11 +95,11 @@ def plan(
     tasks N: With --width: the trials are shared by N tasks whose mean is meant.
     repeats N: With --width: N trials on each scene; says how many scenes.
     after COSTS: With --width: how many more, given these trials.
-    delta P: With --width: probability with which either limit may fail. [default: 0.01]
+    delta P: With --width: chance that either limit fails. [default: 0.01]
     n N: Smallest shift noticed in N trials, or the power of N at a new site.
     alpha_adverse P: Level of ADVERSE, for a cost above the certified ones.
     alpha_benign P: Level of BENIGN, for a cost below the certified ones.
-    seed SEED: Seed of simulations (--repeats, several tasks).
+    seed SEED: Seed of simulations (--repeats).
     plot FILE: Draw power against trials; .png, .svg or .pdf.
     """
     given = locals() | {"correlation": correlation or None, "seed": seed or None}  # 0 is the usual one
@@ -128,13 +126,13 @@ def plan(
         out.draw(plot, "plot_comparison_plan", answer)
     elif certificate is None:
         if cost is None or new_cost is None or len(n or []) > 1:
-            raise typer.BadParameter("without a CERTIFICATE give --cost and --new-cost, and at most one -n")
+            raise WrongUsage("without a CERTIFICATE give --cost and --new-cost, and at most one -n")
         booked: dict[str, Any] = {"lab_trials": lab_trials, "trials": n[0] if n else None, "margin": margin}
         answer = plan_trials(cost=cost, new_cost=new_cost, alpha=alpha_adverse, **booked)
         out.draw(plot, "plot_trials", answer)
     else:
         if cost is None:
-            raise typer.BadParameter("with a CERTIFICATE give --cost, the suspected expected cost")
+            raise WrongUsage("with a CERTIFICATE give --cost, the suspected expected cost")
         answer = _plan_against(Certificate.load(certificate), cost, given)
     out.print_warnings(*episodes)
     if as_json:

@@ -7,7 +7,7 @@ from typing import Any
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
-from boundwatch.cli.judge import Judging, judge
+from boundwatch.cli.judging import Judging, judge
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.reporting import families as words
@@ -49,10 +49,10 @@ def report(
     files.protect(output, [certificate, costs], force=force)
     out.require_html(output)
     found = judge(certificate, costs, judging, reading, by)
-    page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
-    page |= {"source": "; ".join(map(out.describe_source, found.sources))}
-    warnings = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))
     out.print_warnings(*found.sources)
-    files.write_text(output, render_report(found.test, found.costs, warnings=warnings, **page))
+    page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
+    page["source"] = "; ".join(map(out.describe_source, found.sources))
+    page["warnings"] = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))
+    files.write_text(output, render_report(found.test, found.costs, **page))
     said = words.in_words(found.test, found.finding)
     print("\n".join([f"Wrote {output}", said.headline, *said.lines]))

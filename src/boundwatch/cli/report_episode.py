@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import time as clock
 from logging.handlers import BufferingHandler
 from pathlib import Path
@@ -28,7 +29,7 @@ def report_episode(
     episode: str | None = None,
     time: str | None = None,
     meta: str | None = None,
-    url: Annotated[str, {"envvar": "BOUNDWATCH_URL"}] = "http://127.0.0.1:8080",
+    url: str | None = None,
     spool: Path | None = None,
     wait: Annotated[float, AT_LEAST_0] = 10.0,
 ) -> None:
@@ -46,12 +47,13 @@ def report_episode(
     episode ID: Its own id in the stream; sent again, it counts once. [default: a new one]
     time TIME: When it ended. [default: now]
     meta JSON: What else to keep with it, as a JSON object.
-    url URL: The server.
+    url URL: The server. [default: BOUNDWATCH_URL, or http://127.0.0.1:8080]
     spool FILE: Where episodes wait while the server is away.
     wait SECONDS: How long to try now.
     """
     from boundwatch.server.client import Client
 
+    url = url or os.environ.get("BOUNDWATCH_URL", "http://127.0.0.1:8080")
     log = BufferingHandler(100_000)  # what is said of any episode, also of those that had waited
     log.setLevel(logging.WARNING)
     logging.getLogger("boundwatch.client").addHandler(log)

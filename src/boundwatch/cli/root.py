@@ -1,141 +1,200 @@
-"""The application that commands register with, and the way it ends.
+"""The program: its commands, their help, and the way it ends.
 
-A command lives in a file of its own and is one function::
+A command lives in a file of its own, is listed in `COMMANDS`, and is one function::
 
     @command(example="boundwatch show certificate.json")
     def show(certificate: Path, *, as_json: bool = False) -> None: ...
 
-`boundwatch.cli.options` says how its options are declared. `boundwatch.cli` imports the file. Heavy packages
-(torch, matplotlib, pyarrow) are imported inside functions: every command pays for what files import at their
-top.
+`boundwatch.cli.options` says how its options are declared. Its file is imported when somebody asks for it.
+Heavy packages (torch, matplotlib, pyarrow) are imported inside functions.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
+import shutil
 import sys
 import textwrap
-from collections import Counter
-from collections.abc import Callable
-from functools import cache
-from typing import Annotated, Any, NoReturn, TypeVar, cast
-
-import typer
-from typer.core import TyperCommand
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeVar
 
 from boundwatch._support.describing import printable
 from boundwatch._version import __version__
-from boundwatch.cli.options import PANELS, RARE, as_options
+from boundwatch.cli.options import PANELS, RARE, Parser, WrongUsage, declared
 from boundwatch.cli.spelling import said
 from boundwatch.errors import BoundwatchError, Refusal
 
+COMMANDS = (
+    *(
+        "demo",
+        "audit",
+        "certify",
+        "keygen",
+        "verify",
+        "show",
+        "check",
+        "compare",
+        "evaluate",
+        "report",
+        "card",
+    ),
+    *("watch", "serve", "token", "report-episode", "plan", "selftest", "train", "rollout"),
+)
+"""The order of the work, and of --help."""
+_FILES = {"train": "tasks", "rollout": "tasks"}
+"""The files of commands that are not called as they are."""
+_ABOUT = "Tell, with a guaranteed error rate, whether a policy does worse in a new place than in testing."
+_ENDS = """--version prints the version.
 
-def new_app(**settings: Any) -> typer.Typer:
-    """Return a program whose help can be piped and pasted, to which `command` adds commands."""
-    return typer.Typer(
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-        **settings,
-    )
-
-
-app = new_app(name="boundwatch", no_args_is_help=True)
-
-# Typer carries click inside or needs it beside, according to its version, and exports of its errors this one.
-_WrongUsage = cast("type[Exception]", typer.BadParameter.__base__)
+Exit codes: 0 done; 1 error, an alarm that was not delivered, or a broken promise in selftest; 2 wrong
+usage; 3 check, watch or compare, with --exit-code, found a worse world or policy, or did not show that it is
+worse by at most the --margin."""
+_TOGETHER = ("certify", "verify", "show", "check", "report", "watch")
+"""The commands around a certificate, which need nearly the same: they are imported together."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class _Command(TyperCommand):
-    """A command that refuses an option given twice, of which the first would be ignored.
-
-    Its help fits on a screen: options that judge, read and write, each on a line, and the rare ones of a file
-    in a paragraph.
-    """
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, then options: in groups if the command reads a file."""
-        reads = any(each.name == "success_values" for each in self.params)
-        groups: dict[str, list[Any]] = {name: [] for name in (*PANELS, "Options")}
-        for each in self.get_params(ctx):
-            panel = getattr(each, "rich_help_panel", None) or PANELS[-1] if reads else "Options"
-            groups[PANELS[0] if each.param_type_name == "argument" else panel].append(each)
-        formatter.write_paragraph()
-        for title, options in groups.items():
-            if records := list(filter(None, (each.get_help_record(ctx) for each in options))):
-                formatter.write(f"{title}:\n")
-                rare = [each.get_help_record(ctx) for each in options if reads and RARE.fullmatch(each.name)]
-                listed = ", ".join(f"{flag} ({text})" for flag, text in rare)
-                with formatter.indentation():
-                    formatter.write_dl([each for each in records if each not in rare], col_max=26)
-                if rare:
-                    fill = textwrap.TextWrapper(formatter.width, "  ", "  ", break_on_hyphens=False).fill
-                    formatter.write(fill(f"Also: {listed}.") + "\n")
-
-    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
-        """Write the examples."""
-        formatter.write("Example:\n" + "".join(f"    {each}\n" for each in str(self.epilog).splitlines()))
-
-    def make_parser(self, ctx: Any) -> Any:
-        parser: Any = super().make_parser(ctx)
-        parse = parser.parse_args
-
-        def parse_once(args: list[str]) -> Any:
-            found = parse(args)
-            for given, times in Counter(found[2]).items():
-                if times > 1 and given.param_type_name == "option" and not given.multiple:
-                    raise typer.BadParameter("can be given once", ctx=ctx, param=given)
-            return found
-
-        parser.parse_args = parse_once
-        return parser
-
-
-def command(
-    *,
-    example: str,
-    group: typer.Typer = app,
-    takes: Callable[..., Any] | None = None,
-) -> Callable[[Function], Function]:
-    """Register a function as a command whose help ends with an example, one shell command per line.
+class Command:
+    """A function as a command, whose help ends with an example, one shell command per line.
 
     `takes` is what its ``**options`` go to, and what its help is about.
     """
-    add = group.command(cls=_Command, epilog=example)
+
+    def __init__(
+        self, function: Callable[..., Any], example: str, takes: Callable[..., Any] | None = None
+    ) -> None:
+        self.about, self.options, self._run = declared(function, takes)
+        self.example = example
+
+    def __call__(self, words: Sequence[str], path: str) -> None:
+        """Run it with the words of a command line that follow its name."""
+        try:
+            self._run(vars(self.parser(path).parse_intermixed_args(words)))
+        except WrongUsage as wrong:
+            wrong.path = wrong.path or path
+            raise
+
+    def parser(self, path: str) -> Parser:
+        """Return what reads its options and has its help: in groups, if it reads a file."""
+        reads = any(each.name == "success_values" for each in self.options)
+        rare = [each for each in self.options if reads and RARE.fullmatch(each.name)]
+        also = ", ".join(f"{each.flags[-1]} {each.metavar} ({each.text})" for each in rare)
+        arguments = [each for each in self.options if not each.flags]
+        shown = [f"[{each.metavar}]" if each.default is None else each.metavar for each in arguments]
+        found = Parser(
+            self.options,
+            usage=" ".join([path, "[OPTIONS]", *shown]),
+            description=_filled(self.about),
+            epilog="\n    ".join(["Example:", *self.example.splitlines()]),
+            formatter_class=partial(
+                argparse.RawDescriptionHelpFormatter, max_help_position=30, width=_width()
+            ),
+        )
+        panels = {"Arguments": arguments}
+        for each in self.options:
+            if each.flags:
+                panels.setdefault(each.panel if reads else "Options", []).append(each)
+        for title in (each for each in PANELS if each in panels):
+            about = _filled(f"Also: {also}.", "") if rare and title == rare[0].panel else None
+            group = found.add_argument_group(title, about)
+            for each in panels[title]:
+                each.add_to(group, shown=each not in rare)
+        group.add_argument("-h", "--help", action="help", help="Show this message and exit.")
+        return found
+
+
+class Group:
+    """Commands by name, each found when somebody asks for it."""
+
+    def __init__(
+        self, about: str, names: Callable[[], Iterable[str]], find: Callable[[str], Any], ends: str = ""
+    ) -> None:
+        self.about, self.find, self._names, self._ends = about, find, names, ends
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What there is now."""
+        return tuple(self._names())
+
+    def __call__(self, words: Sequence[str], path: str) -> None:
+        """Run the command that the first word names, with the others."""
+        name, *others = words or [""]
+        if name in self.names:
+            self.find(name)(others, f"{path} {name}")
+        elif name in ("-h", "--help"):
+            print(self.help(path))
+        elif name == "--version" and self is app:
+            print(f"boundwatch {__version__}")
+        else:
+            near = ", ".join(map(repr, get_close_matches(name, self.names)))
+            wrong = WrongUsage(f"No such command {name!r}. {f'Did you mean {near}?' if near else ''}".strip())
+            wrong.path = path
+            raise wrong if name else WrongUsage(self.help(path))
+
+    def help(self, path: str) -> str:
+        """Return what the commands do, a line for each."""
+        column = max(map(len, self.names)) + 4
+        firsts = {name: self.find(name).about.split("\n\n")[0] for name in self.names}
+        lines = [f"usage: {path} [OPTIONS] COMMAND [ARGS]...", "", _filled(self.about), "", "Commands:"]
+        lines += [
+            f"  {name}".ljust(column) + textwrap.shorten(first, _width() - column, placeholder="...")
+            for name, first in firsts.items()
+        ]
+        return "\n".join([*lines, "", _filled(self._ends)] if self._ends else lines)
+
+
+PARTS: dict[str, Any] = {}
+"""The commands, and groups of them, whose files were imported."""
+
+
+def command(*, example: str, group: dict[str, Any] = PARTS) -> Callable[[Function], Function]:
+    """Make a function a command, of the program or of a `group`; see `Command`."""
 
     def register(function: Function) -> Function:
-        add(as_options(function, takes))
+        name = function.__name__.rstrip("_").replace("_", "-")
+        group[name] = Command(function, example)
         return function
 
     return register
 
 
-def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
+def load(name: str) -> Any:
+    """Import the file of a command and return the command."""
+    for each in _TOGETHER if name in _TOGETHER else (name,):
+        import_module(f"boundwatch.cli.{_FILES.get(each, each.replace('-', '_'))}")
+    return PARTS[name]
+
+
+app = Group(_ABOUT, lambda: COMMANDS, load, _ENDS)
+
+
+def main(application: Callable[[Sequence[str], str], None] = app, name: str = "boundwatch") -> None:
     """Run a command line; an error that was foreseen is one line on stderr and exit code 1."""
     # Large files make many objects without cycles: rarely look for garbage among them.
     usual = gc.get_threshold()
     gc.set_threshold(100_000, 50, 50)
     try:
         try:
-            # Not standalone, in which mode it says what is wrong in four lines of its own.
-            sys.exit(built(application)(prog_name=name, standalone_mode=False))
+            application(sys.argv[1:], name)
+            sys.exit(0)
         finally:
             gc.set_threshold(*usual)
             sys.stdout.flush()
-    except KeyboardInterrupt:  # before typer waits for it, or after
+    except KeyboardInterrupt:
         print(f"{name}: interrupted", file=sys.stderr)
         sys.exit(130)
+    except WrongUsage as wrong:
+        _say_usage(str(wrong), wrong.path or name)
+        sys.exit(2)
     except BoundwatchError as error:
-        commands = getattr(built(application), "commands", {}).values()
-        options = {
-            str(each.name) for one in commands for each in one.params if each.param_type_name == "option"
-        }
-        message = " ".join((said(error, options) if isinstance(error, Refusal) else str(error)).split())
-    except _WrongUsage as wrong:
-        _say_usage(wrong, name)
+        message = " ".join(
+            (said(error, _known_options()) if isinstance(error, Refusal) else str(error)).split()
+        )
     except MemoryError:
         message = "there is not enough memory for this; give fewer episodes, or a larger machine"
     except RecursionError:
@@ -151,40 +210,25 @@ def main(application: typer.Typer = app, name: str = "boundwatch") -> None:
     sys.exit(1)
 
 
-def _say_usage(wrong: Any, name: str) -> NoReturn:
-    """End with 2 after one line that says what is wrong, or after the help of a group without a command."""
-    where = name if wrong.ctx is None else wrong.ctx.command_path
-    text = wrong.format_message()
-    if "\n" in text.strip():  # the message is the help
+def _known_options() -> set[str]:
+    single = (each for each in PARTS.values() if isinstance(each, Command))
+    return {option.name for each in single for option in each.options if option.flags}
+
+
+def _say_usage(text: str, path: str) -> None:
+    """Say what is wrong in one line, or print the help of a group without a command."""
+    if "\n" in text:  # the message is the help
         print(text, file=sys.stderr)
     else:
-        text = text.replace("Value error, ", "")  # whatever checks choices for typer adds that
         end = "" if text.endswith((".", "?", ")")) else "."
-        print(f"{where}: {printable(text)}{end} Try {where} --help.", file=sys.stderr)
-    sys.exit(2)
+        print(f"{path}: {printable(text)}{end} Try {path} --help.", file=sys.stderr)
 
 
-@cache
-def built(application: typer.Typer) -> Any:
-    """Return the program with all of its commands; typer would build them again at every call."""
-    return typer.main.get_command(application)
+def _width() -> int:
+    return max(50, min(shutil.get_terminal_size().columns, 100))
 
 
-def _print_version(value: bool) -> None:
-    if value:
-        print(f"boundwatch {__version__}")
-        raise typer.Exit
-
-
-@app.callback(
-    epilog="Exit codes: 0 done; 1 error, an alarm that was not delivered, or a broken promise in selftest; "
-    "2 wrong usage; 3 check, watch or compare, with --exit-code, found a worse world or policy, or did not "
-    "show that it is worse by at most the --margin."
-)
-def _root(
-    _version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
-    ] = False,
-) -> None:
-    """Tell, with a guaranteed error rate, whether a policy does worse in a new place than in testing."""
+def _filled(text: str, indent: str = "  ") -> str:
+    """Return paragraphs, each filled."""
+    filled = textwrap.TextWrapper(_width(), indent, indent, break_on_hyphens=False).fill
+    return "\n\n".join(filled(" ".join(part.split())) for part in text.split("\n\n"))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1
@@ -70,5 +68,5 @@ def selftest(
             "a smaller excess may go unseen."
         )
     if broken:
-        typer.secho(f"boundwatch: broken promises: {len(broken)}; do not rely on them", err=True, bold=True)
-        raise typer.Exit(1)
+        out.print_bold(f"boundwatch: broken promises: {len(broken)}; do not rely on them", err=True)
+        raise SystemExit(1)

@@ -5,57 +5,38 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any
-
-import typer
-from typer.core import TyperGroup
 
 from boundwatch._support import files
 from boundwatch._support.validation import check_costs
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1
-from boundwatch.cli.root import app, command
+from boundwatch.cli.root import PARTS, Command, Group
 from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.reporting.wording import count
 from boundwatch.tasks.base import ENTRY_POINTS, Deployment, Task
 
-Build = Callable[[str, Task, typer.Typer], object]
+
+def _points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
-def task_group(name: str, help_text: str, build: Build) -> None:
-    """Add a group of commands, one per installed task, each built when somebody asks for it."""
-
-    class Group(TyperGroup):
-        def list_commands(self, _context: Any) -> list[str]:
-            return sorted(entry_points(group=ENTRY_POINTS).names)
-
-        def get_command(self, _context: Any, wanted: str) -> Any:
-            found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-            return _command(found[wanted], build) if wanted in found else None
-
-    group = typer.Typer(name=name, help=help_text, cls=Group, no_args_is_help=True, rich_markup_mode=None)
-    group.callback()(lambda: None)  # a group without commands of its own is none for typer
-    app.add_typer(group)
-
-
-def _command(point: EntryPoint, build: Build) -> Any:
+def _find(build: Callable[[str, Task], Command], name: str) -> Command:
     """Return the command of a task; of one that cannot be loaded, a command that says so."""
-    own = typer.Typer(add_completion=False, rich_markup_mode=None)
+    point = _points()[name]
     try:
-        build(point.name, point.load(), own)
+        return build(name, point.load())
     except Exception as error:  # whatever another package raises when it is imported
         fault = error if isinstance(error, BoundwatchError) else _not_loaded(point, error)
 
-        @command(group=own, example=f"pip uninstall {point.dist.name if point.dist else point.name}")
-        def broken() -> None:
-            raise fault
+    def broken() -> None:
+        raise fault
 
-        broken.__doc__ = str(fault)
-    single = typer.main.get_command(own)
-    single.name = point.name
-    return single
+    broken.__doc__ = str(fault)
+    return Command(broken, f"pip uninstall {point.dist.name if point.dist else point.name}")
 
 
 def _not_loaded(point: EntryPoint, error: Exception) -> InvalidSetting:
@@ -66,11 +47,9 @@ def _not_loaded(point: EntryPoint, error: Exception) -> InvalidSetting:
     )
 
 
-def build_train(name: str, task: Task, group: typer.Typer) -> None:
-    """Add ``train NAME``."""
-    example = f"boundwatch train {name} -o run"
+def _train(name: str, task: Task) -> Command:
+    """Return ``train NAME``."""
 
-    @command(group=group, takes=task.train, example=example)
     def train(*, output: Path, as_json: bool = False, **options: Any) -> None:
         """Train.
 
@@ -90,16 +69,12 @@ def build_train(name: str, task: Task, group: typer.Typer) -> None:
         print(f"  boundwatch rollout {name} --policy {output} -n 10 -o new.csv")
         print(f"  boundwatch check {output / 'certificate.json'} new.csv")
 
+    return Command(train, f"boundwatch train {name} -o run", task.train)
 
-def build_rollout(name: str, task: Task, group: typer.Typer) -> None:
-    """Add ``rollout NAME``."""
 
-    @command(
-        group=group,
-        takes=task.deploy,
-        example=f"boundwatch rollout {name} --policy run -n 10 -o new.csv\n"
-        "boundwatch check run/certificate.json new.csv",
-    )
+def _rollout(name: str, task: Task) -> Command:
+    """Return ``rollout NAME``."""
+
     def rollout(
         *,
         policy: Path,
@@ -135,6 +110,9 @@ def build_rollout(name: str, task: Task, group: typer.Typer) -> None:
             spread = "" if error is None else f" (standard error {error:.4f})"
             print(f"Wrote {output}: {count(n, 'episode')}, mean cost {costs.mean():.4f}{spread}")
 
+    example = f"boundwatch rollout {name} --policy run -n 10 -o new.csv"
+    return Command(rollout, f"{example}\nboundwatch check run/certificate.json new.csv", task.deploy)
+
 
 def _table(deployed: Deployment) -> str:
     """Return the costs, in digits that give the same numbers back, with what else is known, as CSV."""
@@ -145,9 +123,7 @@ def _table(deployed: Deployment) -> str:
     return file.getvalue()
 
 
-task_group("train", "Train and certify a policy for a task. Needs the extra `train`.", build_train)
-task_group(
-    "rollout",
-    "Deploy a trained policy of a task and write its costs. Needs the extra `train`.",
-    build_rollout,
-)
+_TRAIN = "Train and certify a policy for a task. Needs the extra `train`."
+_ROLLOUT = "Deploy a trained policy of a task and write its costs. Needs the extra `train`."
+for _name, _about, _build in (("train", _TRAIN, _train), ("rollout", _ROLLOUT, _rollout)):
+    PARTS[_name] = Group(_about, lambda: sorted(_points()), partial(_find, _build))

@@ -5,24 +5,16 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from boundwatch.cli import output as out
-from boundwatch.cli.root import app, command
+from boundwatch.cli.root import PARTS, Group, command
 from boundwatch.errors import MissingExtra
 
 if TYPE_CHECKING:
     from boundwatch.server.database import Database
 
-group = typer.Typer(
-    name="token",
-    help="Create, list and revoke the tokens of a live monitor. Needs the extra `serve`.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.add_typer(group)
+group: dict[str, Any] = {}
 
 
 @command(
@@ -93,3 +85,7 @@ def _open(database: str | None, *, create: bool = False) -> closing[Database]:
     opened = Database(Settings.gather({"database": database}).database)
     opened.migrate(create=create)
     return closing(opened)
+
+
+_ABOUT = "Create, list and revoke the tokens of a live monitor. Needs the extra `serve`."
+PARTS["token"] = Group(_ABOUT, group.keys, group.__getitem__)

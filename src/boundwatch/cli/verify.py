@@ -6,14 +6,12 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-import typer
-
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
-from boundwatch.cli.options import refuse
+from boundwatch.cli.options import WrongUsage, refuse
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes.episodes import Episodes
@@ -78,9 +76,7 @@ def verify(
 
 def _compare_badge(path: Path, certificate: Certificate | CertificateFamily) -> Check:
     if not isinstance(certificate, Certificate):
-        raise typer.BadParameter(
-            "--badge goes with one certificate; `show --task NAME -o FILE` takes one out"
-        )
+        raise WrongUsage("--badge goes with one certificate; `show --task NAME -o FILE` takes one out")
     same = files.read_bytes(path).decode("utf-8", "replace") == card.badge(certificate)
     said = card.badge_text(certificate)
     return Check(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-
-import typer
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli import watch_printing as printing
-from boundwatch.cli.judge import exit_if_worse
+from boundwatch.cli.judging import exit_if_worse
 from boundwatch.cli.options import refuse_if
-from boundwatch.cli.reading import ANSWERS, Loaded, Reading, conditions, metrics_of, tasks_of
+from boundwatch.cli.reading import ANSWERS, Loaded, Reading, metrics_of
 from boundwatch.cli.root import command
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS
@@ -53,7 +50,6 @@ def watch(
     predicted: str | None = None,
     unlabeled: str | None = None,
     on_alarm: str | None = None,
-    interval: bool = False,
     plot: Path | None = None,
     force: bool = False,
     as_json: bool = False,
@@ -84,62 +80,53 @@ def watch(
     unlabeled FIELD: With it: predictions for scenes of the same world that were not run.
     on_alarm COMMAND: Run it when the verdict changes, with the finding as JSON on standard input; again until
         it exits with 0, with --state also at the next start.
-    interval: Print the limits on the shift, too (a few ms per line).
     plot FILE: Draw each stream's mean, and where it alarms; .png, .svg or .pdf.
     as_json: Print one JSON object per episode.
     """
-    sequential, is_predicted = detector == "sequential-test", predicted is not None
+    given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
+    levels = {name: value for name, value in given.items() if value is not None}
+    kind = detector if predicted is None else "predicted-test"
+    reading.refuse_several()
     refuse_if(
         {
             "--follow is for files; standard input is always waited for": follow and stream == "-",
             "--allow-gaps goes with --id": allow_gaps and number is None,
-            "--predicted and --unlabeled must be given together": is_predicted != (unlabeled is not None),
-            "--predicted cannot be used with --detector change-detector or with --margin": is_predicted
-            and not (sequential and margin is None),
-            "--interval works only with --detector sequential-test": interval and not sequential,
-            "--margin works only with --detector sequential-test": margin is not None and not sequential,
+            "--predicted and --unlabeled must be given together": (predicted is None) != (unlabeled is None),
+            "--predicted cannot be used with --detector change-detector or with --margin": kind != detector
+            and not (detector == "sequential-test" and margin is None),
+            "--margin works only with --detector sequential-test": bool(margin) and kind != "sequential-test",
         }
     )
     for path in filter(None, (state, plot)):  # what is no state is refused when it is opened
         files.protect(path, [certificate, stream], force=force or path is state)
     if on_alarm is not None:
         check_command(on_alarm)
+    out.warn_of_levels({name: value for name, value in levels.items() if name != "margin"})
     loaded = out.load_trusted(certificate, key)
-    if by is not None and isinstance(loaded, Certificate):
-        problem = f"holds one certificate, but --by {by} watches several tasks or robots, which must be known"
-        remedy = f"certify each with: boundwatch certify COSTS --by {by} -o FILE"
-        raise InvalidSetting(f"{problem} in advance", where=Place(str(certificate)), remedy=remedy)
-    strata = _column_of_tasks(loaded, str(certificate), reading.strata)
+    strata = _column_of_tasks(loaded, str(certificate), by, reading.strata)
     refuse_if(
         {
             "--detector change-detector and --predicted do not go with the mean over tasks": strata
             is not None
-            and (is_predicted or not sequential)
+            and kind != "sequential-test"
         }
     )
+    by = loaded.by if by is None and not isinstance(loaded, Certificate) else by
     answers = ANSWERS if strata else ("by", "where")
-    by = tasks_of(loaded, by)
-    reading, where = dataclasses.replace(reading, strata=strata), conditions(reading.where) or {}
-    reading.refuse_several()
-    names: Any = {"by": by, "id": number, "where": where, "strata": strata}
-    design = Design(**names)
+    names: dict[str, Any] = {"by": by, "id": number, "strata": strata}
+    design = Design(**names, where=reading.conditions)
     if predicted is not None and unlabeled is not None:
-        design = WithPredictions(**names, predicted=predicted, unlabeled=unlabeled)
-    given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
-    levels = {name: value for name, value in given.items() if value is not None}
-    kind = detector if predicted is None else "predicted-test"
+        design = WithPredictions(**vars(design), predicted=predicted, unlabeled=unlabeled)
     reader = None
-    kept = any(option is not None for option in (state, number, predicted))
-    if kept or follow or skip_malformed or stream == "-" or is_pipe(stream):
+    if state or number or predicted or follow or skip_malformed or stream == "-" or is_pipe(stream):
         options = "--follow, --state, --id, --predicted, --skip-malformed or a pipe"
-        reader = reading.read_lines(stream, design, options, answers, certificates=loaded)
+        reader = reading.read_lines(stream, design, options, answers, judges=out.each_of(loaded))
+    columns = (*KINDS, "cost_range", "success_values", "timeout_as", "empty_as", "where")
+    read = {name: value for name, value in reading.arguments().items() if name in columns}
     settings = {
         "source": stream if stream == "-" else str(Path(stream).absolute()),
         "detector": kind,
-        **{each: getattr(reading, each) for each in KINDS},
-        "cost_range": reading.cost_range and list(reading.cost_range),
-        "success_values": reading.success_values or [],
-        **{each: getattr(reading, each) for each in ("timeout_as", "empty_as")},
+        **{name: list(value) if isinstance(value, tuple) else value for name, value in read.items()},
         **names,
         "predicted": predicted,
         "unlabeled": unlabeled,
@@ -161,36 +148,38 @@ def watch(
             printing.say_where(session)
             found = session.run(session.open(stream, follow=follow))
         else:
-            read = reading.read_all(stream, by=by, certificates=loaded, answers=answers)
-            out.print_warnings(*read.sources)
-            found = session.run_whole(trials_of(read.sources[0]))
+            whole = reading.read(stream, by=by, certificate=loaded, answers=answers, strata=strata)
+            out.print_warnings(whole)
+            found = session.run_whole(trials_of(whole))
         seen: list[tuple[str, Any]] = []
         for events in found:
-            printing.print_events(events, as_json=as_json, interval=interval)
+            printing.print_events(events, as_json=as_json)
             seen += counted(events) if plot is not None else ()
     printing.print_end(session, as_json=as_json)
     out.draw(plot if seen else None, "plot_watch", session.detectors, seen)
     if exit_code:
         exit_if_worse(session.verdict, session.no_worse)
     if session.alarms.undelivered:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
-def _column_of_tasks(loaded: Loaded, path: str, given: str | None) -> str | None:
-    """Return the column of the tasks whose mean is certified, that of the certificate unless it is given.
-
-    Refuse the certificates of several columns.
-    """
+def _column_of_tasks(loaded: Loaded, path: str, by: str | None, given: str | None) -> str | None:
+    """Return the column of the tasks whose mean is certified; refuse what cannot be watched."""
+    where = Place(path)
     if metrics_of(loaded):
-        certify = "certify each by itself, and watch each with its own certificate"
-        raise InvalidSetting("is of several columns", where=Place(path), remedy=certify)
+        remedy = "certify the column to watch by itself; check judges all of them"
+        raise InvalidSetting("holds certificates of several columns", where=where, remedy=remedy)
+    if by is not None and isinstance(loaded, Certificate):
+        problem = f"holds one certificate, but --by {by} watches several tasks or robots, which must be known"
+        remedy = f"certify each with: boundwatch certify COSTS --by {by} -o FILE"
+        raise InvalidSetting(f"{problem} in advance", where=where, remedy=remedy)
     if not (isinstance(loaded, Certificate) and loaded.strata):
         if given is None:
             return None
         certify = f"certify it with: boundwatch certify COSTS --strata {given} -o FILE"
         problem, remedy = "is not of the mean over tasks", f"{certify}; or watch each task with --by"
-        raise InvalidSetting(problem, where=Place(path), remedy=remedy)
+        raise InvalidSetting(problem, where=where, remedy=remedy)
     if given is None and loaded.design.strata is None:
         problem = "does not say which column the tasks are in"
-        raise InvalidSetting(problem, where=Place(path), remedy=("give ", Argument("strata")))
+        raise InvalidSetting(problem, where=where, remedy=("give ", Argument("strata")))
     return given or loaded.design.strata

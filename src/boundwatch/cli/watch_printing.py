@@ -19,7 +19,7 @@ from boundwatch.reporting.families import strata_rates
 from boundwatch.reporting.wording import count
 from boundwatch.watching.watch import Counted, Events, Notice, Watch
 
-_STYLES = {Verdict.ADVERSE: "bold red", Verdict.BENIGN: "green", Verdict.WITHIN: "default"}
+_COLORS = {Verdict.ADVERSE: "\x1b[1;31m", Verdict.BENIGN: "\x1b[32m"}
 _UNLIKE = 0.001  # level of the notice that predictions of trials rank unlike others
 _BACKLOG = 100  # episodes that came at once; of more, people read the last
 
@@ -33,73 +33,54 @@ def say_where(session: Watch) -> None:
     out.warn(f"resuming after episode {session.episodes} ({last}), {counted}")
 
 
-def print_events(events: Events, *, as_json: bool, interval: bool) -> None:
+def print_events(events: Events, *, as_json: bool) -> None:
     """Print a line per episode; of a backlog, evidence only at alarms and at its end: it takes long."""
-    brief = not interval and len(events) > _BACKLOG
-    lines: list[tuple[str, Verdict]] = []
+    brief = len(events) > _BACKLOG
     for event in events:
         if isinstance(event, Notice):
-            _print_lines(lines)
-            lines = []
             out.warn(event.text)
         elif as_json:
-            lines.append((_json_line(event, interval), event.finding.verdict))
+            print(_json_line(event))
         else:
-            shown = not brief or event.finding.first_alarm == event.finding.n or event is events[-1]
-            lines.append((_text_line(event, interval, shown=shown), event.finding.verdict))
-    _print_lines(lines)
+            alarms = event.finding.first_alarm == event.finding.n
+            line = _text_line(event, shown=not brief or alarms or event is events[-1])
+            color = _COLORS.get(event.finding.verdict) if sys.stdout.isatty() else None
+            print(f"{color}{line}\x1b[0m" if color else line)
+    sys.stdout.flush()
 
 
-def _print_lines(lines: list[tuple[str, Verdict]]) -> None:
-    if sys.stdout.isatty():
-        from rich.console import Console
-
-        console = Console(highlight=False, soft_wrap=True, markup=False)
-        for line, verdict in lines:
-            console.print(line, style=_STYLES[verdict])
-    elif lines:
-        print("\n".join(line for line, _ in lines), flush=True)
-
-
-def _json_line(event: Counted, interval: bool) -> str:
-    """Return an episode with all fields of its finding but those that take long unless asked for."""
+def _json_line(event: Counted) -> str:
+    """Return an episode with all fields of its finding but the limits on the shift."""
     head: dict[str, Any] = {"line": event.line, "cost": event.cost, "skipped": event.skipped}
     if event.stream:
         head["stream"] = event.stream
     if event.finding.tasks:
         head |= {"stratum": event.stratum, "tasks_adverse": event.finding.called(Verdict.ADVERSE)}
     for field in dataclasses.fields(event.finding):
-        if field.name != "tasks" and (interval or not field.name.startswith("shift_")):
+        if field.name != "tasks" and not field.name.startswith("shift_"):  # those take long
             head[field.name] = getattr(event.finding, field.name)
     return json.dumps(head, allow_nan=False)
 
 
-def _text_line(event: Counted, interval: bool, *, shown: bool) -> str:
+def _text_line(event: Counted, *, shown: bool) -> str:
     """Return an episode as people read it, with its evidence if that is shown."""
     finding = event.finding
     line = f"{printable(event.stream)}  " if event.stream else ""
     line += f"{'trial' if finding.binary else 'episode'} {finding.n:>5}  {out.seen(finding, event.cost)}"
     if finding.tasks:
         line += f" {printable(event.stratum):<12} worse: p {finding.p_adverse:<8.3g} "
-        line += f"better: p {finding.p_benign:<8.3g}{_limits(finding) if interval else ''}"
+        line += f"better: p {finding.p_benign:<8.3g}"
     elif shown and finding.e_adverse is None:  # of a change detector
         line += f" statistic {finding.statistic_adverse:<9.4g} "
         line += f"alarm at {finding.mean_run_length_adverse:<6.6g}"
     elif shown:
         line += f" worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
         line += f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
-        line += _limits(finding) if interval else ""
     line += f" {finding.verdict.name}"
     if finding.no_worse:
         margin = wording.points(finding.margin, "nearest") if finding.binary else f"{finding.margin:g}"
         line += f", worse by at most {margin}"
     return line
-
-
-def _limits(finding: Finding) -> str:
-    ends = finding.shift_lower, finding.shift_upper
-    plain = f"{wording.floor(ends[0], '+')} to {wording.ceiling(ends[1], '+')}"
-    return f" shift {wording.signed_points(*ends) if finding.binary else plain} "
 
 
 def print_end(session: Watch, *, as_json: bool) -> None:

@@ -11,7 +11,6 @@ from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import CHANGE_LEVEL, Finding, refuse_tasks
-from boundwatch.detectors.run_length import calibrated
 
 # Lowering the statistic keeps the promise; without a ceiling it would overflow long after the alarm.
 _CEILING = 1e250
@@ -104,6 +103,8 @@ class ChangeDetector(AnytimeDetector[ChangeFinding]):
 
     def _bets(self, bound: float, alpha: float) -> tuple[Bets, bool]:
         """Return the bets of a side, whose sum alarms at 1/alpha, and whether only best starts count."""
+        from boundwatch.detectors.run_length import calibrated  # with scipy.optimize, which is large
+
         found = calibrated(bound, alpha) if self.certificate.binary else None
         if found is None:  # also if the chain would be too large
             return Bets.for_costs(binary=self.certificate.binary), False

@@ -8,16 +8,15 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import boundwatch as bw
-from boundwatch.cli import app
 from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.tasks.grasping import VariedMug
 from boundwatch.tasks.grasping import train as training
 from boundwatch.tasks.grasping.scenes import draw_scenes
 from boundwatch.tasks.grasping.train import FEATURES, HARDER, SMALL, Draw, Recipe, load_run
 from doctored.tiny import GRASPING
+from invoking import invoke
 
 TINY = GRASPING.recipe
 QUICK = dataclasses.replace(Recipe(), **(FEATURES | SMALL))
@@ -32,7 +31,7 @@ PRODUCTS += ("draw.json", "summary.json", "training.json")
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
     folder = tmp_path_factory.mktemp("quick") / "run"
-    done = CliRunner().invoke(app, ["train", "grasping", "-o", str(folder), "--quick", "--jobs", "2"])
+    done = invoke(["train", "grasping", "-o", str(folder), "--quick", "--jobs", "2"])
     assert done.exit_code == 0, done.output
     return folder, done.stdout
 
@@ -102,7 +101,7 @@ def test_unsorted_demonstrations_are_cloned_with_their_failures(tmp_path, monkey
 def test_each_network_is_cloned_by_a_recipe_of_its_own(tmp_path, monkeypatch, flags, network, batch):
     train = Mock(side_effect=BoundwatchError)
     monkeypatch.setattr("boundwatch.tasks.grasping.train.train", train)
-    CliRunner().invoke(app, ["train", "grasping", "-o", str(tmp_path / "run"), *flags])
+    invoke(["train", "grasping", "-o", str(tmp_path / "run"), *flags])
     recipe = train.call_args.args[0]
     assert (recipe.network, recipe.clone_batch) == (network, batch)
     assert recipe.objects == ("varied-mugs" if "--harder" in flags else "mugs")
@@ -112,7 +111,7 @@ def test_rollout_writes_costs_that_check_reads(trained_arm, tmp_path):
     output, pictures = tmp_path / "costs.csv", tmp_path / "pictures"
     command = ["rollout", "grasping", "--policy", str(trained_arm), "--objects", "bowls", "--placement", "4"]
     command += ["-n", "1", "-o", str(output), "--json"]
-    done = CliRunner().invoke(app, [*command, "--render", str(pictures)])
+    done = invoke([*command, "--render", str(pictures)])
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
     costs = bw.read_costs(output, binary=True).costs
@@ -124,7 +123,7 @@ def test_rollout_writes_costs_that_check_reads(trained_arm, tmp_path):
     with Image.open(pictures / "01.gif") as film:
         assert film.n_frames > 5
         assert len(film.convert("RGB").getcolors(1 << 20)) > 50  # not blank
-    again = CliRunner().invoke(app, [*command, "--force"])
+    again = invoke([*command, "--force"])
     assert again.exit_code == 0
     assert np.array_equal(bw.read_costs(output, binary=True).costs, costs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,11 +22,11 @@ def train(
     quick: bool = False,
     harder: bool = False,
     network: Literal["points", "features"] | None = None,
-    jobs: Annotated[int, {"min": 1}] = 1,
+    jobs: Annotated[int, (1, math.inf)] = 1,
     backend: Backend = "loky",
     bound: Bound = "pointwise",
     delta: float = 0.01,
-    seed: Annotated[int, {"min": 0}] = 0,
+    seed: Annotated[int, (0, math.inf)] = 0,
 ) -> Run:
     """Lift mugs with a Panda arm by one depth image from above.
 
@@ -72,11 +73,11 @@ def deploy(
     n: int,
     *,
     objects: Literal["mugs", "varied-mugs", "bowls", "wide-bowls"] | None = None,
-    placement: Annotated[int, {"min": 1, "max": 6}] = 1,
+    placement: Annotated[int, (1, 6)] = 1,
     friction: float | None = None,
     density: float | None = None,
-    seed: Annotated[int, {"min": 0}] = 0,
-    jobs: Annotated[int, {"min": 1}] = 1,
+    seed: Annotated[int, (0, math.inf)] = 0,
+    jobs: Annotated[int, (1, math.inf)] = 1,
     backend: Backend = "loky",
     render: Path | None = None,
 ) -> Deployment:
