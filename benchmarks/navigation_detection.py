@@ -41,7 +41,7 @@ def measure(run: Run) -> dict[str, Any]:
             kept = flights // n * n
             datasets = costs[:kept].reshape(-1, n), logits[:kept].reshape(kept // n, n, -1)
             verdicts = {name: test.decide_many(datasets[0]).verdict for name, test in tests.items()}
-            verdicts |= {name: test.decide_many(datasets[1]).verdict for name, test in baselines.items()}
+            verdicts |= {name: test.decide_many(datasets[1]) for name, test in baselines.items()}
             row[f"n = {n}"] = {
                 name: {kind: float(np.mean(found == kind)) for kind in ("adverse", "benign")}
                 for name, found in verdicts.items()

@@ -116,7 +116,7 @@ class Watch:
         setting = flights.distribution
         ours = [tally(detector, rows, setting, shift) for detector in self._detectors]
         theirs = [
-            counted(each.decide_many(outputs).verdict, setting=setting, shift=shift, detector=each.name, n=n)
+            counted(each.decide_many(outputs), setting=setting, shift=shift, detector=each.name, n=n)
             for each in self._baselines
         ]
         return ours, theirs

@@ -15,7 +15,7 @@ from boundwatch.tasks.navigation.train import Recipe
 from reproduction import recorded, style
 from reproduction.artifacts import Array, Artifact, Cache
 from reproduction.baseline_network import AUTHORS, BY_SETTING, POLICY, BaselineNetwork, Seen
-from reproduction.confidence import MSP, MaxLogit
+from reproduction.confidence import MSP, Confidence, MaxLogit
 from reproduction.figure import Caption, Claim, Table, percent
 from reproduction.judging import PAPERS_N, SIGNIFICANT, Shift, split
 from reproduction.navigation import QUICK_SWEEP_SETTINGS, Flights, NavigationPolicy, in_words
@@ -49,7 +49,7 @@ class SmallestLogOdds(MaxLogit):
         return np.asarray(-(each - np.log1p(-np.exp(np.minimum(each, -1e-12)))).min(axis=-1))
 
 
-BASELINES: dict[str, type[MSP | MaxLogit]] = {
+BASELINES: dict[str, type[Confidence]] = {
     "MSP": MSP,
     "MaxLogit": MaxLogit,
     "MaxLogit, authors' code": SmallestLogOdds,
@@ -156,7 +156,7 @@ def run(settings: Settings, cache: Cache) -> Results:
             outputs = _outputs(settings, cache, network, setting)
             datasets = split(outputs[-settings.environments :], n, settings.environments // n)
             for name, judge in judges.items():
-                alarms = int((judge.decide_many(datasets).verdict == "adverse").sum())
+                alarms = int((judge.decide_many(datasets) == "adverse").sum())
                 shift: Shift = shifts[setting]
                 rows.append(Alarms(network, name, setting, shift.difference, len(datasets), alarms))
     return Results(settings.alpha, n, rows)
