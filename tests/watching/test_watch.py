@@ -282,11 +282,12 @@ def test_rotation_is_followed(tmp_path, name):
 
 
 @pytest.mark.parametrize("names", [("log.3", "log.2.gz", "log.1"), ("log.20261113", "log.20261114")])
-def test_rotation_that_cannot_be_accounted_for_names_the_files(tmp_path, names):
+@pytest.mark.parametrize("text", ["0.9\n", "0.1\n0.2\n"])  # of another day, and of one just like it
+def test_rotation_that_cannot_be_accounted_for_names_the_files(tmp_path, names, text):
     log, count = counted(tmp_path, "0.1\n0.2\n")
     log.rename(tmp_path / names[0])
     for name in names[1:]:
-        (tmp_path / name).write_text("0.9\n")
+        (tmp_path / name).write_text(text)
     log.write_text("0.4\n")
     with pytest.raises(InvalidSetting, match=names[-1]):
         count()

@@ -273,20 +273,21 @@ class GrowingFile:
             return
         if old.st_nlink == 0:
             self._refuse(f"was replaced by a file that does not begin with the {at.lines} lines counted")
-        self._refuse_between(old, named, at)
+        self._refuse_between(old, named)
         yield from self._lines.finish()
         self._begin(file, Position())
 
-    def _refuse_between(self, old: os.stat_result, named: os.stat_result, at: Position) -> None:
-        """Refuse files that were rotated after the open one and before the one under the name."""
+    def _refuse_between(self, old: os.stat_result, named: os.stat_result) -> None:
+        """Refuse files that may have been rotated after the open one and before the one under the name.
+
+        Also one that begins as the open one does: those of two good days may.
+        """
         between = []
         for other in self._siblings():
             state = other.stat()
-            later = state.st_mtime_ns >= old.st_mtime_ns and _identity(state) not in map(
-                _identity, (old, named)
-            )
-            if later and state.st_size and _ROTATED.fullmatch(other.name.removeprefix(self.path.name)):
-                between += [] if _begins_with(other, at) else [other.name]
+            is_later = state.st_size > 0 and state.st_mtime_ns >= old.st_mtime_ns
+            if is_later and _ROTATED.fullmatch(other.name.removeprefix(self.path.name)):
+                between += [] if _identity(state) in map(_identity, (old, named)) else [other.name]
         if between:
             self._refuse(f"was rotated more than once, and these were not counted: {', '.join(between)}")
 
