@@ -46,7 +46,7 @@ lerobot by: certify @/lerobot/eval_info.json --by task -o lerobots.json --json
 dataset: certify @/lerobot/dataset -o dataset.json --json
 dataset reward: certify @/lerobot/dataset --reward next.reward --cost-range 0 1 -o reward.json --json
 monitor file: certify @/sb3/0.monitor.csv --cost-range -3255 0 -o pendulum.json --json
-evaluations: certify @/sb3/evaluations.npz --cost-range -3255 0 -o evaluations.json --json
+evaluations: certify @/sb3/evaluations.npz --cost-range -3255 0 --where evaluation=2 -o ev.json --json
 mcap: certify @/robot.mcap --success /episode/result.success -o robot.json --json
 mcap by: certify @/robot.mcap --success /episode/result.success --by robot -o robots.json --json
 mcap steps: certify @/robot.mcap --cost /safety.cost --episode episode --reduce max -o safety.json --json
