@@ -58,7 +58,6 @@ OPTIONS = re.compile(r"^  --success COL .*?^  --sheet NAME [^\n]*(?:\n {20,}[^\n
 RARE = re.compile(r"^ +Also: .*?\)\.\n", re.M | re.S)
 """The options of the file, in what --help prints; most commands have the same."""
 
-
 ENTRY = re.compile(r"^  (?=[-A-Z])\S.*\n(?: {10,}\S.*\n?)*", re.M)
 """An option or an argument, in what --help prints."""
 GROUP = re.compile(r"^[A-Z][\w ]*:\n(?:(?: .*)?\n?)*?(?=^\S|\Z)", re.M)
@@ -86,7 +85,7 @@ def _once(group: str, said: set[str], file: set[str]) -> str:
     if group.startswith("Commands"):  # each has a section of its own
         return ""
     if group.startswith("Example"):
-        return "".join(group.splitlines(keepends=True)[:3])
+        return "".join(group.splitlines(keepends=True)[:2])
     known: dict[str, str] = {}
     for entry in ENTRY.findall(group):
         words = " ".join(entry.split())

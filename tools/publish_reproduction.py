@@ -50,10 +50,10 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
 
 
 CLAIMS = (
-    "Click on a column's head to sort. What was found is said where a claim does not simply hold; "
-    "[claims.json](assets/reproduction/claims.json) has it for all, and "
-    "[captions.json](assets/reproduction/captions.json) the numbers behind each figure, and what "
-    "differs from the paper there."
+    "These do not simply hold; the others hold with every certificate. "
+    "[claims.json](assets/reproduction/claims.json) has all with what was found, and "
+    "[captions.json](assets/reproduction/captions.json) the numbers behind each figure, and what differs "
+    "from the paper there. Click on a column's head to sort."
 )
 
 
@@ -85,14 +85,15 @@ def as_rows(claims: list[tuple[str, Judged]]) -> list[dict[str, str]]:
 
 
 def claims_table(title: str, claims: list[dict[str, str]]) -> Iterator[str]:
-    """Yield claims as a table, with a verdict for each certificate."""
+    """Yield the claims that do not simply hold as a table, with a verdict for each certificate."""
     kinds = [kind for kind in claims[0] if kind not in ("claim", "found", "figure")]
     lines = []
     for one in claims:
         verdicts = [one[kind] for kind in kinds]
         numbers, _, why = one["found"].rstrip("*").partition(" *")
-        why = "" if set(verdicts) <= {"yes", "–"} else why or numbers
-        lines.append([one["claim"], why, *verdicts, f"[{one['figure']}](#{one['figure']})"])
+        if set(verdicts) <= {"yes", "–"}:
+            continue
+        lines.append([one["claim"], why or numbers, *verdicts, f"[{one['figure']}](#{one['figure']})"])
     heads = [f"holds? ({kind})" if kind else "holds?" for kind in kinds]
     yield from rows([title, "what we found", *heads, "figure"], lines)
 
