@@ -133,11 +133,9 @@ def test_one_certificate_and_several_robots(run, logs):
 
 
 @pytest.mark.usefixtures("logs")
-@pytest.mark.parametrize("command", ["watch", "plan"])
-def test_watch_and_plan_read_logs(run, command):
+def test_watch_reads_logs(run):
     run("certify", "0.monitor.csv", *RANGE, "-o", "c.json")
-    arguments = ["1.monitor.csv"] if command == "watch" else ["--costs", "1.monitor.csv"]
-    result = run(command, "c.json", *arguments, *RANGE)
+    result = run("watch", "c.json", "1.monitor.csv", *RANGE)
     assert result.code == 0
     assert "ADVERSE" in result.out
 
