@@ -126,7 +126,7 @@ def variants(
     --------
     >>> found = variants(difficulty.FULL, 3)
     >>> list(found), [each.sweep.policy.recipe.seed for each in found["theorem-1"]]
-    (['pointwise', 'theorem-1'], [20, 21, 22])
+    (['pointwise', 'theorem-1'], [70, 71, 72])
     >>> list(variants(hardware.FULL, 3))
     ['']
     """

@@ -218,7 +218,7 @@ def assert_not_worse_than(
     >>> bw.testing.assert_not_worse_than([0, 1, 0, 1] * 5, [0, 1, 0, 0] * 5, margin=0.05)
     Traceback (most recent call last):
     AssertionError: not shown: the new policy costs at most 0.05 more than the old one
-      old: mean cost 0.25 over 20 trials
+      old: 5 failures in 20 trials (25 %)
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line

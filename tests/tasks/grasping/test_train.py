@@ -113,7 +113,7 @@ def test_rollout_writes_costs_that_check_reads(trained_arm, tmp_path):
     command += ["-n", "1", "-o", str(output), "--json"]
     done = invoke([*command, "--render", str(pictures)])
     assert done.exit_code == 0, done.output
-    result = json.loads(done.stdout)
+    result = json.loads(done.out)
     costs = bw.read_costs(output, binary=True).costs
     assert result["failures"] == costs.sum()
     assert result["columns"] == ["cost", "rise", "reason", "film"]
