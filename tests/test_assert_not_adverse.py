@@ -163,3 +163,13 @@ def test_the_gate_against_an_old_policy_opens_on_evidence_only():
         bw.testing.assert_not_worse_than(worse, old, margin=0.2)
     with pytest.raises(AssertionError, match="not shown"):  # too few to show anything
         bw.testing.assert_not_worse_than(new[:5], old[:5], margin=0.2)
+
+
+def test_costs_that_are_0_or_1_so_far_are_no_promise():
+    """Whoever adds trials must not get a table first and bets later: both would have a chance to err."""
+    rng = np.random.default_rng(7)
+    old, new = ((rng.random(400) < 0.1).astype(float) for _ in range(2))
+    assert not bw.testing.assert_not_worse_than(new, old, margin=0.2).binary
+    assert bw.testing.assert_not_worse_than(new, old, margin=0.2, binary=True).binary
+    with pytest.raises(AssertionError, match="binary=True takes fewer pairs"):
+        bw.testing.assert_not_worse_than(new[:5], old[:5], margin=0.2)

@@ -185,7 +185,7 @@ def assert_not_worse_than(
     *,
     margin: float,
     alpha: float = LOOK_LEVEL,
-    binary: bool | None = None,
+    binary: bool = False,
 ) -> ComparisonFinding:
     """Fail, as ``assert`` does, until it is shown that a new policy costs at most a margin more than the old.
 
@@ -203,7 +203,7 @@ def assert_not_worse_than(
     alpha
         Probability of passing wrongly.
     binary
-        Whether every cost is always 0 or 1, which takes fewer trials; left out, whether all are so far.
+        Promise that every cost is always 0 or 1, which takes fewer trials. That all are so far is no promise.
 
     Returns
     -------
@@ -213,21 +213,25 @@ def assert_not_worse_than(
     Examples
     --------
     >>> import boundwatch as bw
-    >>> bw.testing.assert_not_worse_than([0, 0, 0, 1] * 20, [0, 1, 0, 0] * 20, margin=0.25).no_worse
+    >>> new, old = [0, 0, 0, 1] * 20, [0, 1, 0, 0] * 20
+    >>> bw.testing.assert_not_worse_than(new, old, margin=0.25, binary=True).no_worse
     True
-    >>> bw.testing.assert_not_worse_than([0, 1, 0, 1] * 5, [0, 1, 0, 0] * 5, margin=0.05)
+    >>> bw.testing.assert_not_worse_than([0, 1, 0, 1] * 5, [0, 1, 0, 0] * 5, margin=0.05, binary=True)
     Traceback (most recent call last):
     AssertionError: not shown: the new policy costs at most 0.05 more than the old one
       old: 5 failures in 20 trials (25 %)
       ...
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    known = all(np.isin(each, (0, 1)).all() for each in (costs_old, costs_new)) if binary is None else binary
-    comparison = PolicyComparison(alpha, binary=known, paired=True, margin=margin)
+    comparison = PolicyComparison(alpha, binary=binary, paired=True, margin=margin)
     finding = comparison.update_many(costs_old, costs_new)
     if not finding.no_worse:
         lines = dict(comparison_evidence(finding, ("old", "new")))
         lines.pop("no worse", None)
+        if not binary and all(np.isin(each, (0, 1)).all() for each in (costs_old, costs_new)):
+            lines["note"] = (
+                "if every cost is always 0 or 1, binary=True takes fewer pairs; decide it beforehand"
+            )
         title = f"not shown: the new policy costs at most {finding.margin:g} more than the old one"
         raise _failure(title, lines)
     return finding

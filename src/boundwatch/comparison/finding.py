@@ -93,7 +93,8 @@ class ComparisonFinding(InNotebook):
         of B. None while it is UNDECIDED, and for one look.
     no_worse
         Whether it is shown that B costs at most `margin` more than A; it is ever True wrongly with
-        probability at most `alpha`. It can be True beside any verdict.
+        probability at most `alpha`, for costs of 0 and 1 if pairs are i.i.d. (without drift). It can be True
+        beside any verdict.
     alpha, margin, binary, paired, horizon, tasks, finished
         How the two were compared. If `finished`, all trials of A, which was there first, were tested.
     method

@@ -28,6 +28,7 @@ from boundwatch.comparison.walks import Array, Counts, binomial
 LATER = 0.08
 """The share of alpha that is left for bets, which go on after the table."""
 _LONGEST = 900  # pairs; where the date is later than that at rates of one half, there is no table
+_SHORTEST = 10  # pairs; counts of fewer come in steps that are too large
 _BEYOND, _SPARE = 1.2, 1.05  # how far a table goes beyond that date, and time to spare before it
 _BY_DATE, _EARLY = 0.85, 0.2  # what is spent by the date; of that, evenly, and the rest as the cube of time
 _NOMINAL = 1.04  # the looks and the counts come in steps, so that not all that is spent is used
@@ -50,8 +51,8 @@ class MarginTable:
 
 
 def has_table(alpha: float, margin: float) -> bool:
-    """Return whether there is a table: a small margin takes more pairs than one has."""
-    return margin > 0 and alpha <= 0.5 and _size(alpha, margin)[1] <= _LONGEST
+    """Return whether there is a table: a small margin takes too many pairs, a large one too few."""
+    return margin > 0 and alpha <= 0.5 and _SHORTEST <= _size(alpha, margin)[1] <= _LONGEST
 
 
 def _size(alpha: float, margin: float) -> tuple[float, int]:
