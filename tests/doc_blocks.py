@@ -127,7 +127,7 @@ def _check_commands(code):
             command, arguments = app, words[1:]
             while hasattr(command, "find"):
                 command = command.find(arguments.pop(0))
-            command.parser("boundwatch").parse_intermixed_args(arguments)
+            command.parser("boundwatch").read(arguments)
 
 
 def _run_doctest(block, names):

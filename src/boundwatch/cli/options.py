@@ -25,6 +25,9 @@ AT_LEAST_0 = (0, math.inf)
 NEEDED = inspect.Parameter.empty
 """The default of what must be given."""
 PANELS = ("Arguments", "The verdict", "The file", "The output", "Options")
+_AS_IT_IS = "\0"
+"""Before a word that follows --; no shell hands on a word that has it."""
+_REQUIRED = "the following arguments are required: "
 _HEADING = "\n\nOptions\n-------\n"
 _SHORT = {"output": ("-o",)}
 _SHARED = """
@@ -46,7 +49,7 @@ config FILE: TOML file with the same settings.
 RARE = re.compile("failures|trials|count|timeout_as|empty_as|fill_down|weights|reduce|file_format")
 """Options of a file that few people need: a few words each, together."""
 _OF_OUTPUT = re.compile(
-    "output|plot|no_title|report|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm|interval"
+    "output|plot|no_title|report|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm"
 )
 _OF_FILE = re.compile(
     "by|policy|costs|follow|tasks|state|number|allow_gaps|skip_.*|predicted|unlabeled|against"
@@ -82,7 +85,7 @@ class Option:
         needed = self.default is NEEDED
         settings: dict[str, Any] = {"metavar": self.metavar, "default": None if needed else self.default}
         if self.flags:
-            settings |= {"required": needed, "dest": self.name, "action": _Given}
+            settings |= {"dest": self.name, "action": _Given}  # `Parser.read` asks for those that are needed
         elif origin is list:
             settings["nargs"] = "+" if needed else "*"
         elif not needed:
@@ -100,6 +103,9 @@ class Option:
         parser.add_argument(*(self.flags or [self.name]), type=self._read, **settings)
 
     def _read(self, text: str) -> Any:
+        if self.flags and text.startswith(_AS_IT_IS):
+            raise argparse.ArgumentTypeError("needs its value before --")
+        text = text.removeprefix(_AS_IT_IS)
         inner = get_args(self.kind)
         kind: Any = str if get_origin(self.kind) is Literal else inner[0] if inner else self.kind
         try:
@@ -136,7 +142,22 @@ class Parser(argparse.ArgumentParser):
         super().__init__(add_help=False, allow_abbrev=False, **settings)
         self.given: dict[str, Any] = {}
         self.lists = {each.name for each in options if get_origin(each.kind) is list}
+        self._needed = {each.name: "/".join(each.flags) for each in options if each.default is NEEDED}
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # argparse knows no exponents
+
+    def read(self, words: Sequence[str]) -> dict[str, Any]:
+        """Return the values of a command line; what follows -- is no option, whatever it begins with."""
+        words = list(words)
+        if "--" in words:  # argparse forgets where it was
+            end = words.index("--")
+            words[end:] = [_AS_IT_IS + word for word in words[end + 1 :]]
+        found = vars(self.parse_intermixed_args(words))
+        if missing := self._missing():
+            self.error(f"{_REQUIRED}{missing}")
+        return found
+
+    def _missing(self) -> str:
+        return ", ".join(flags for name, flags in self._needed.items() if flags and name not in self.given)
 
     def format_help(self) -> str:
         """Return the help without empty lines between its groups."""
@@ -144,7 +165,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print."""
-        raise WrongUsage(message.removeprefix("argument "))
+        if message.startswith(_REQUIRED):  # of arguments: argparse knows of no options that are needed
+            named = [*message.removeprefix(_REQUIRED).split(", "), self._missing()]
+            message = _REQUIRED + ", ".join(dict.fromkeys(filter(None, named)))
+        raise WrongUsage(message.removeprefix("argument ").replace(_AS_IT_IS, ""))
 
 
 def declared(
@@ -210,7 +234,7 @@ def _option(
     metavar, text = texts.get(name) or _entries(_SHARED).get(name) or ("", "")
     flags: list[str] = []
     if is_option:
-        flags = [f"-{name}"] if len(name) == 1 else [*_SHORT.get(name, ()), flag(name)]
+        flags = [*_SHORT.get(name, ()), flag(name)]
         flags += [flag(f"no_{name}")] if is_optional and kind is bool else []
     if get_origin(kind) is Literal:
         metavar = metavar or "|".join(get_args(kind))
@@ -235,6 +259,12 @@ def refuse(options: Mapping[str, object], why: str) -> None:
     for name, value in options.items():
         if not (value is None or value is False or value == []):
             raise WrongUsage(f"{flag(name)} {why}")
+
+
+def refuse_unused(files: Mapping[str, object], **options: object) -> None:
+    """Refuse options that are about files, of which none is to be written."""
+    if all(path is None for path in files.values()):
+        refuse(options, f"goes with {' or '.join(map(flag, files))}; give it, or leave this out")
 
 
 def refuse_if(faults: Mapping[str, bool]) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
 from boundwatch._support.describing import printable
@@ -56,6 +57,8 @@ usage; 3 check, watch or compare, with --exit-code, found a worse world or polic
 worse by at most the --margin."""
 _TOGETHER = ("certify", "verify", "show", "check", "report", "watch")
 """The commands around a certificate, which need nearly the same: they are imported together."""
+_SIGPIPE = 141
+"""How a shell says that a program ended as nobody read on."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -74,7 +77,7 @@ class Command:
     def __call__(self, words: Sequence[str], path: str) -> None:
         """Run it with the words of a command line that follow its name."""
         try:
-            self._run(vars(self.parser(path).parse_intermixed_args(words)))
+            self._run(self.parser(path).read(words))
         except WrongUsage as wrong:
             wrong.path = wrong.path or path
             raise
@@ -85,7 +88,9 @@ class Command:
         rare = [each for each in self.options if reads and RARE.fullmatch(each.name)]
         also = ", ".join(f"{each.flags[-1]} {each.metavar} ({each.text})" for each in rare)
         arguments = [each for each in self.options if not each.flags]
-        shown = [f"[{each.metavar}]" if each.default is None else each.metavar for each in arguments]
+        shown = [
+            f"[{each.metavar.strip('[]')}]" if each.default is None else each.metavar for each in arguments
+        ]
         found = Parser(
             self.options,
             usage=" ".join([path, "[OPTIONS]", *shown]),
@@ -104,6 +109,8 @@ class Command:
             group = found.add_argument_group(title, about)
             for each in panels[title]:
                 each.add_to(group, shown=each not in rare)
+        if len(panels) == 1 and arguments:
+            group = found.add_argument_group("Options")
         group.add_argument("-h", "--help", action="help", help="Show this message and exit.")
         return found
 
@@ -179,6 +186,7 @@ def main(application: Callable[[Sequence[str], str], None] = app, name: str = "b
     usual = gc.get_threshold()
     gc.set_threshold(100_000, 50, 50)
     try:
+        _refuse_closed()
         try:
             application(sys.argv[1:], name)
             sys.exit(0)
@@ -206,8 +214,24 @@ def main(application: Callable[[Sequence[str], str], None] = app, name: str = "b
             message = f"cannot print the result, {error.strerror}; free some disk space, or check the pipe"
             # What is left in the buffer would fail once more when Python ends, with a traceback.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _end_if_unread(error)
     print(f"{name}: {printable(message)}", file=sys.stderr)
     sys.exit(1)
+
+
+def _refuse_closed() -> None:
+    """Refuse to print where nobody can read: a file that is opened would take the place of the output."""
+    if sys.stderr is None:  # else what is said there would get among the results
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
+    if sys.stdout is None:
+        raise BoundwatchError("cannot print the result, standard output is closed; send it to a file")
+
+
+def _end_if_unread(error: OSError) -> None:
+    """End without a word, with a verdict's code, if a pipe's reader has what it wanted: ``| head -1``."""
+    if isinstance(error, BrokenPipeError):
+        ended = error.__context__  # a verdict that was still to be written when the program ended with it
+        sys.exit((ended.code if isinstance(ended, SystemExit) else 0) or _SIGPIPE)
 
 
 def _known_options() -> set[str]:

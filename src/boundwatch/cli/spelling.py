@@ -29,7 +29,11 @@ def flag(name: str) -> str:
     --------
     >>> flag("cost_range"), flag("file_format")
     ('--cost-range', '--format')
+    >>> flag("n"), flag("CERTIFICATE")  # what has no flag is an argument
+    ('-n', 'CERTIFICATE')
     """
+    if name.isupper() or len(name) == 1:
+        return name if name.isupper() else f"-{name}"
     return f"--{_FLAGS.get(name, name).replace('_', '-')}"
 
 
