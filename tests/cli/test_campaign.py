@@ -1,8 +1,11 @@
 """boundwatch certify with a stopping rule."""
 
 import json
+import signal
 import subprocess
 import time
+
+import pytest
 
 import boundwatch as bw
 from program import PROGRAM, started
@@ -187,3 +190,17 @@ def test_tasks_that_come_one_by_one_are_counted_or_named(run, tmp_path):
     piped = [*PROGRAM, "certify", "-", *by_task, "--tasks", "3"]
     ended = subprocess.run(piped, input=in_blocks(3), capture_output=True, text=True, check=False)
     assert "only 2 of 3 tasks came" in ended.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_campaign_with_its_certificate(tmp_path, number):
+    words = ["certify", "-", "--cost", "1", "--at-most", "50", "-o", str(tmp_path / "c.json")]
+    with started([*PROGRAM, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        program.stdin.write("0.2\n0.4\n")
+        program.stdin.flush()
+        for _ in range(2):
+            assert program.stdout.readline().startswith("trial")
+        program.send_signal(number)
+        assert "Stopped: it was interrupted" in program.stdout.read()
+    assert program.returncode == 0
+    assert bw.Certificate.load(tmp_path / "c.json").n == 2

@@ -18,7 +18,7 @@ from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place, Refusal
 from boundwatch.reporting import wording
-from boundwatch.watching.sources import is_pipe, name_of
+from boundwatch.watching.sources import is_pipe, name_of, terminable
 from boundwatch.watching.trials import Trial, trials_of
 
 
@@ -96,20 +96,21 @@ def run_campaign(
     source = _lines(stream, reading, rule) if by_line else _whole(stream, reading, binary)
     campaign, reason, between, name = None, "", False, name_of(stream)
     try:
-        for trial in source.trials:
-            if campaign is None:
-                kind = source.measured()[1] if binary is None else binary
-                campaign = Campaign(binary=kind, strata=source.tasks, **deltas)
-            cost, rounds = trial.cost, campaign.rounds
-            try:
-                campaign.update(cost, None if source.tasks is None else trial.stratum)
-            except Refusal as error:
-                raise error.at(Place(name, "line", trial.number)) from error
-            between |= cost not in (0, 1)
-            if campaign.rounds > rounds:
-                _print_trial(campaign, cost, as_json)
-            if reason := rule.met(campaign):
-                break
+        with terminable():
+            for trial in source.trials:
+                if campaign is None:
+                    kind = source.measured()[1] if binary is None else binary
+                    campaign = Campaign(binary=kind, strata=source.tasks, **deltas)
+                cost, rounds = trial.cost, campaign.rounds
+                try:
+                    campaign.update(cost, None if source.tasks is None else trial.stratum)
+                except Refusal as error:
+                    raise error.at(Place(name, "line", trial.number)) from error
+                between |= cost not in (0, 1)
+                if campaign.rounds > rounds:
+                    _print_trial(campaign, cost, as_json)
+                if reason := rule.met(campaign):
+                    break
     except KeyboardInterrupt:
         reason = "it was interrupted"
     campaign = _refuse_none(campaign, name)

@@ -69,6 +69,19 @@ def _unreadable(path: str) -> InvalidSetting:
 
 
 @contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end what is done inside as Ctrl-C does, by KeyboardInterrupt."""
+    if threading.current_thread() is not threading.main_thread():  # no other one hears of signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
     """Let Ctrl-C and SIGTERM end the wait for more, never what is done with a batch; a second one ends all.
 
