@@ -29,7 +29,7 @@ def test_import_of_the_package(tmp_path):
     assert "numpy" not in loaded_modules("import boundwatch", tmp_path)
     modules = loaded_modules("import boundwatch as bw; bw.Certificate, bw.HypothesisTest", tmp_path)
     assert "boundwatch.certificates.certificate" in modules
-    assert not modules & (HEAVY | {"typer", "boundwatch.cli", "boundwatch.training"})
+    assert not modules & (HEAVY | {"boundwatch.cli", "boundwatch.training"})
 
 
 COMMANDS = """

@@ -173,8 +173,8 @@ def test_an_alarm_that_was_not_delivered_is_tried_again(certificate, tmp_path):
     watched = (certificate, log, "--state", state, "--on-alarm")
     broken = run(*watched, "false")
     assert broken.returncode == 1
-    assert "warning: on_alarm = 'false' ended with code 1" in broken.stderr
-    assert "the alarm was not delivered, on_alarm = 'false' ended with code 1" in broken.stderr
+    assert "warning: the alarm command 'false' ended with code 1" in broken.stderr
+    assert "the alarm was not delivered, the alarm command 'false' ended with code 1" in broken.stderr
     assert run(*watched, "false", "--exit-code").returncode == 3
     for _ in range(2):
         assert run(*watched, f"tee {told}").returncode == 0

@@ -18,7 +18,7 @@ from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_reg
 from boundwatch.comparison.walks import binomial
 from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.detectors.mixture import alarm_distribution
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import Argument, InvalidSetting
 from boundwatch.planning.power import Array, check_rate, first_reaching, mean_wait
 
 POWERS = (0.5, 0.8, 0.9)
@@ -110,7 +110,8 @@ def plan_comparison(
     low, high = min(rates), max(rates)
     paired, horizon = check_flag(paired, "paired"), check_horizon(horizon, binary=True)
     if not paired and correlation:
-        raise InvalidSetting(f"correlation = {correlation} goes with paired trials only; pass paired=True")
+        problem, remedy = "goes with paired trials only", ("pass ", Argument("paired", True))
+        raise InvalidSetting(problem, name="correlation", value=correlation, remedy=remedy)
     outcomes = _differing(low, high, correlation)
     if outcomes is None:
         raise InvalidSetting(

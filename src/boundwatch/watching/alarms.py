@@ -66,7 +66,7 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
 
 
 def _refusal(command: str, problem: str, remedy: str) -> InvalidSetting:
-    return InvalidSetting(problem, name="on_alarm", value=command, remedy=remedy)
+    return InvalidSetting(f"the alarm command {command!r} {problem}", remedy=remedy)
 
 
 class Alarms:
