@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shlex
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.cli import app
-from program import forked
+from program import PROGRAM, forked
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -50,7 +51,7 @@ def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path
         command, words = app, list(words)
         while hasattr(command, "find"):
             command = command.find(words.pop(0))
-        command.parser("boundwatch").parse_intermixed_args(words)  # refuses what it does not know
+        command.parser("boundwatch").read(words)  # refuses what it does not know
         assert all(each.text for each in command.options)
 
 
@@ -435,6 +436,28 @@ USAGE = {
     "verify certificate.json --cost-range 0 1": "--cost-range goes with --costs",
     "verify certificate.json --by task": "--by goes with --costs",
     "verify certificate.json --costs costs.csv --by task": "--by goes with certificates of several tasks",
+    "compare costs.csv --success a --against 4/5 --paired": "leave out --paired and --pair-by",
+    "compare costs.csv --success a --against 4/5 --pair-by seed": "leave out --paired and --pair-by",
+    "compare costs.csv a.csv --once --table csv --json": "--table prints a table, --json the finding",
+    "watch certificate.json costs.csv --margin 0 --detector change-detector": "--margin works only with",
+    "plan --compare 0.1 0.25 --width 0.1": "--compare does not go with --width",
+    "plan costs.csv --width 0.1": "boundwatch plan: CERTIFICATE does not go with --width",
+    "plan --width 0.1 -n 3": "boundwatch plan: -n does not go with --width",
+    "plan --width 0.1 --seed 0": "--seed is for simulations",
+    "plan certificate.json --cost 0.9 --seed 3": "--seed is for simulations",
+    "plan --cost 0.1 --new-cost 0.3 --seed 3": "--seed does not go with a plan without CERTIFICATE",
+    "plan --cost 0.1 --new-cost 0.3 --force": "--force goes with --plot",
+    "certify costs.csv -o x --tasks 3": "--tasks goes with --until-width, --until-upper or --at-most",
+    "check certificate.json costs.csv --no-title": "--no-title goes with --plot",
+    "check certificate.json costs.csv --force": "--force goes with --plot",
+    "watch certificate.json costs.csv --force": "--force goes with --plot",
+    "show certificate.json --force": "--force goes with --output",
+    "compare costs.csv same.csv --no-title": "--no-title goes with --plot",
+    "compare costs.csv same.csv --force": "--force goes with --plot or --report",
+    "card certificate.json -o c --title x": "--title goes with a folder of certificates",
+    "report": "the following arguments are required: CERTIFICATE, COSTS, -o/--output. Try",
+    "certify -o x -- -a.csv -b.csv": "unrecognized arguments: -b.csv. Try",
+    "certify --success -- -a.csv -o x": "--success: needs its value before --",
     "token nothing": "boundwatch token: No such command 'nothing'. Try boundwatch token --help.",
     "magic": "No such command",
 }
@@ -449,3 +472,56 @@ def test_wrong_usage_is_one_line_and_exits_with_two_and_writes_nothing(run, fold
     assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
     assert USAGE[line] in result.err
     assert sorted(folder.iterdir()) == before
+
+
+def test_what_follows_two_dashes_is_no_option(run, folder):
+    (folder / "-x.csv").write_text((folder / "costs.csv").read_text())
+    assert run("certify", "-o", "c.json", "--", "-x.csv").code == 0
+    assert run("check", "--json", "c.json", "--allow-own", "--", "-x.csv").code == 0
+    assert run("compare", "same.csv", "--", "-x.csv").code == 0
+
+
+@pytest.mark.parametrize("path", commands(), ids=" ".join)
+def test_help_has_no_doubled_brackets_and_its_own_option_is_no_argument(run, path):
+    text = run(*path, "--help").out
+    assert "[[" not in text
+    assert "  -h, --help" not in text.partition("\nArguments:\n")[2].partition(":\n")[0]
+
+
+def ended(line, folder):
+    """Return the exit code of the program in a pipe, or with closed streams, and what it said."""
+    words = {"PATH": f"{forked()}:{os.environ['PATH']}"}
+    script = f"set -o pipefail; {line}"
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=os.environ | words,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("boundwatch --help | (exec <&-; sleep 1)", 141),
+        ("boundwatch watch certificate.json worse.csv --exit-code | (exec <&-; sleep 1)", 3),
+        ("boundwatch check certificate.json worse.csv --exit-code | (exec <&-; sleep 1)", 3),
+        ("boundwatch check certificate.json worse.csv | (exec <&-; sleep 1)", 141),
+    ],
+)
+def test_nobody_reads_on(folder, line, code):
+    found, said = ended(line, folder)
+    assert found in {code, 141}  # 141 if it was told while it printed, before it had a verdict's code
+    assert "cannot print" not in said
+    assert "Traceback" not in said
+
+
+def test_a_closed_output_is_one_line(folder):
+    program = shlex.join([*PROGRAM, "check", "certificate.json", "worse.csv"])
+    code, said = ended(f"{program} >&-", folder)
+    assert code == 1
+    assert said == "boundwatch: cannot print the result, standard output is closed; send it to a file\n"
+    assert ended(f"{program} --json 2>&- | python3 -m json.tool", folder)[0] == 0

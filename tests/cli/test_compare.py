@@ -387,6 +387,20 @@ def follow(compare, files, monkeypatch):
     return run_command
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("a,b\n4,5\n", "has neither a column 'result', such as 47/50, nor 'successes' and 'trials'"),
+        ("result\nmaybe\n", "column 'result' = 'maybe'"),
+        ("successes,b\n4,5\n", "trials"),
+    ],
+)
+def test_a_table_of_published_counts_that_is_none(compare, keyed, table, said):
+    (keyed / "bad.csv").write_text(table)
+    done = compare("mine.csv", "--success", "ok", "--where", "task=mug", "--against", "bad.csv", code=1)
+    assert said in done
+
+
 def test_a_new_policy_is_followed_against_one_that_was_finished(follow):
     old = "success\n" + "1\n1\n1\n1\n0\n" * 12
     counted = follow(

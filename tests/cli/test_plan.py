@@ -137,4 +137,4 @@ def test_rounds_of_tasks_are_planned_with_the_certificate_of_their_mean(run, tmp
     assert done.out.startswith("Run ")
     assert "rounds of 3 tasks and look once (check)" in " ".join(done.out.split())
     assert json.loads(run("plan", "mean.json", "--cost", "0.4", "--json").out)["tasks"] == 3
-    assert "--n does not go with" in run("plan", "mean.json", "--cost", "0.4", "-n", "9").err
+    assert "-n does not go with" in run("plan", "mean.json", "--cost", "0.4", "-n", "9").err

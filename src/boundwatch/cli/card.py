@@ -26,7 +26,7 @@ def card(
     benchmark: str | None = None,
     task_id: str | None = None,
     source: str | None = None,
-    title: str = "Certified policies",
+    title: str | None = None,
     force: bool = False,
 ) -> None:
     """Write a model card's section and a badge about a certificate; of a folder of them, a board.
@@ -44,19 +44,20 @@ def card(
     benchmark ID: Dataset on the Hub that the trials belong to, owner/name.
     task_id ID: Task of that dataset. [default: default]
     source URL: Where the trials can be seen.
-    title TEXT: Title of a board.
+    title TEXT: Title of a board. [default: Certified policies]
     """
     written: dict[Path, str] = {}
     if certificate.is_dir():
-        alone = {"comparison": comparison, "benchmark": benchmark, "task_id": task_id, "source": source}
+        alone = {"FILE": comparison, "benchmark": benchmark, "task_id": task_id, "source": source}
         refuse(alone, "goes with one certificate, not with a folder; leave it out")
         found = {path.stem: Certificate.load(path) for path in sorted(certificate.glob("*.json"))}
         if not found:
             remedy = "give a folder of certificates"
             raise InvalidSetting("holds no *.json", where=Place(str(certificate)), remedy=remedy)
-        markdown, html = cards.board(found, title)
+        markdown, html = cards.board(found, title or "Certified policies")
         written |= {output / "board.md": markdown, output / "board.html": html}
     else:
+        refuse({"title": title}, "goes with a folder of certificates; leave it out")
         one = Certificate.load(certificate)
         compared = None if comparison is None else _loaded(comparison)
         written[output / "badge.svg"] = cards.badge(one)

@@ -8,6 +8,7 @@ from typing import Any
 from boundwatch._support import files
 from boundwatch.cli import output as out
 from boundwatch.cli.judging import Judging, judge
+from boundwatch.cli.options import refuse_unused
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors.family import FamilyTest
@@ -44,6 +45,7 @@ def check(
     -------
     plot FILE: Draw costs and intervals, or each task; .png, or .svg and .pdf for papers.
     """
+    refuse_unused({"plot": plot}, no_title=no_title, force=force)
     if plot is not None:
         files.protect(plot, [certificate, costs], force=force)
     found = judge(certificate, costs, judging, reading, by)

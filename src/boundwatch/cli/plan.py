@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, WrongUsage, refuse
+from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, WrongUsage, refuse, refuse_unused
 from boundwatch.cli.reading import ANSWERS, Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
@@ -33,10 +33,11 @@ from boundwatch.planning.power import MOST_TRIALS
 _OPTIONS = {
     "--compare": {"paired", "correlation", "horizon", "alpha"},
     "--width": {"cost", "tasks", "repeats", "correlation", "after", "delta", "seed"},
-    "a CERTIFICATE": {"certificate", "cost", "n", "alpha_adverse", "alpha_benign", "seed"},
-    "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n", "seed"},
+    "a CERTIFICATE": {"CERTIFICATE", "cost", "n", "alpha_adverse", "alpha_benign", "seed"},
+    "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n"},
 }
 """The options of each question: whether policies differ, or whether a shift will be noticed."""
+_NOT_SIMULATED = "is for simulations, and nothing is simulated here; leave it out"
 _JOINT_NOTE = "joint: new trials are judged together with this certificate's; the levels include its delta."
 
 
@@ -68,7 +69,7 @@ def plan(
     n: Annotated[list[int] | None, AT_LEAST_1] = None,
     alpha_adverse: float | None = None,
     alpha_benign: float | None = None,
-    seed: Annotated[int, AT_LEAST_0] = 0,
+    seed: Annotated[int | None, AT_LEAST_0] = None,
     plot: Path | None = None,
     reading: Reading,
     force: bool = False,
@@ -99,10 +100,11 @@ def plan(
     n N: Smallest shift noticed in N trials, or the power of N at a new site.
     alpha_adverse P: Level of ADVERSE, for a cost above the certified ones.
     alpha_benign P: Level of BENIGN, for a cost below the certified ones.
-    seed SEED: Seed of simulations (--repeats).
+    seed SEED: Seed of simulations (--repeats). [default: 0]
     plot FILE: Draw power against trials; .png, .svg or .pdf.
     """
-    given = locals() | {"correlation": correlation or None, "seed": seed or None}  # 0 is the usual one
+    given = locals() | {"correlation": correlation or None, "CERTIFICATE": certificate}  # 0 is the usual one
+    refuse_unused({"plot": plot}, force=force)
     if plot is not None:
         files.protect(plot, [certificate], force=force)
     if after is None:
@@ -110,7 +112,9 @@ def plan(
     without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
     question = without if compare is None else "--compare"
     question = question if width is None else "--width"
-    others = set().union({"plot"} if width else (), *_OPTIONS.values()) - _OPTIONS[question]
+    others = (
+        set().union(() if width is None else {"plot", "compare"}, *_OPTIONS.values()) - _OPTIONS[question]
+    )
     refuse(
         {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
     )
@@ -119,6 +123,7 @@ def plan(
     if width is not None:
         said = {"tasks": tasks, "repeats": repeats, "correlation": correlation or None, "cost": cost}
         episodes, answer = _plan_width(width, after, reading, said, {"delta": delta, "seed": seed})
+        refuse({"seed": seed if answer.seed is None else None}, _NOT_SIMULATED)
     elif compare is not None:
         pairs: dict[str, Any] = {"paired": paired, "correlation": correlation, "horizon": horizon}
         pairs["alpha"] = 0.05 if alpha is None else alpha
@@ -172,6 +177,7 @@ def _plan_against(loaded: Certificate, cost: float, given: dict[str, Any]) -> Pl
         unused = {name: given[name] for name in ("n", "alpha_benign", "plot")}
         refuse(unused, "does not go with the certificate of a mean over tasks; leave it out")
         return plan_tasks(loaded, cost, adverse, given["seed"] or 0)
+    refuse({"seed": given["seed"]}, _NOT_SIMULATED)
     either = adverse if benign is None else benign
     answer = plan_against(loaded, cost=cost, alpha=either, sizes=given["n"] or SIZES)
     wrong = {"alpha_adverse": adverse, "alpha_benign": benign}

@@ -9,6 +9,7 @@ from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
+from boundwatch.cli.options import refuse_unused
 from boundwatch.cli.root import command
 from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.reporting import wording
@@ -33,6 +34,7 @@ def show(
     task NAME: Which certificate to show, if the file holds several tasks.
     output FILE: Also write it to a file of its own.
     """
+    refuse_unused({"output": output}, force=force)
     if output is not None:
         files.protect(output, [certificate], force=force)
     loaded = out.load_trusted(certificate, key)
