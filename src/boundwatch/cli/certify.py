@@ -102,8 +102,7 @@ def certify(
         refuse(given, "does not go with a stopping rule; leave it out")
         made, reason = run_campaign(str(costs), stopping, reading, deltas, binary, origin, as_json=as_json)
     else:
-        rules = {"follow": stopping.follow, "tasks": stopping.tasks}
-        refuse(rules, "goes with --until-width, --until-upper or --at-most")
+        refuse(vars(stopping), "goes with --until-width, --until-upper or --at-most")
         read = reading.read_all(str(costs), by=by, binary=binary)
         sources, settings = read.sources, {**deltas, **origin, "method": method}
         if read.by is None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from boundwatch._support import files
 from boundwatch.cli import output as out
 from boundwatch.cli.judging import Judging, judge
-from boundwatch.cli.options import refuse_unused
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors.family import FamilyTest
@@ -45,9 +43,7 @@ def check(
     -------
     plot FILE: Draw costs and intervals, or each task; .png, or .svg and .pdf for papers.
     """
-    refuse_unused({"plot": plot}, no_title=no_title, force=force)
-    if plot is not None:
-        files.protect(plot, [certificate, costs], force=force)
+    out.protect({"plot": plot}, [certificate, costs], force=force, no_title=no_title)
     found = judge(certificate, costs, judging, reading, by)
     kind = "plot_tasks" if found.in_tasks else "plot_check"
     out.draw(plot, kind, found.subject, found.finding, found.costs, title=not no_title)

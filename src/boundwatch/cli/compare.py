@@ -16,7 +16,7 @@ from boundwatch._support import files
 from boundwatch._support.describing import written
 from boundwatch.cli import output as out
 from boundwatch.cli.judging import EXIT_WORSE
-from boundwatch.cli.options import refuse, refuse_if, refuse_unused
+from boundwatch.cli.options import refuse, refuse_if
 from boundwatch.cli.reading import ANSWERS, Reading, arriving
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison
@@ -94,11 +94,9 @@ def compare(
     exit_code: Exit with 3 if A is better than B, with --once on any task, or, with --margin, until B is
         shown to be no worse; of several, if the last one is shown to be worse than another.
     """
-    for path in filter(None, (plot, report)):
-        files.protect(path, policies, force=force)
+    out.protect({"plot": plot, "report": report}, policies, force=force)
     out.require_html(report)
-    refuse_unused({"plot": plot}, no_title=no_title)
-    refuse_unused({"plot": plot, "report": report}, force=force)
+    refuse({"no_title": no_title and plot is None}, "goes with --plot; give it, or leave this out")
     once = once or against is not None
     one_file, in_one = len(policies) == 1, policy is not None or reading.several
     refuse_if(
@@ -110,17 +108,16 @@ def compare(
             "--policy, or a column or a sheet per policy, goes with one file; give one": in_one
             and (not one_file or (policy is not None and reading.several)),
             "--against goes with one file, of one policy": against is not None and (not one_file or in_one),
-            "--against counts trials, which have no partners; leave out --paired and --pair-by": against
-            is not None
-            and (paired or pair_by is not None),
+            "--against has no partners; leave out --paired and --pair-by": bool(
+                against and (paired or pair_by)
+            ),
             "give a file per policy, at least two; or one that holds all, with --policy COL, or with a "
             "column (--success A --success B) or a sheet (--sheet A --sheet B) for each": one_file
             and not (in_one or against),
             "--once is one look at finished trials; leave out --follow, --finished and --horizon": once
             and (follow or finished or horizon is not None),
             "--table is of one look at finished trials; add --once": table is not None and not once,
-            "--table prints a table, --json the finding; leave one of them out": table is not None
-            and as_json,
+            "give either --table or --json, not both": table is not None and as_json,
             "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
             "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
         }
@@ -215,12 +212,12 @@ def _published(text: str, reading: Reading, like: Episodes) -> Episodes:
         try:
             found = counts.read(text)
         except InvalidSetting as error:
-            if not _lacks(error, "result"):
+            if error.problem != "there is no column 'result'":
                 raise
             try:
                 found = replace(counts, successes=["successes"], trials=["trials"]).read(text)
             except InvalidSetting as other:
-                if not _lacks(other, "successes"):
+                if other.problem != "there is no column 'successes'":
                     raise
                 problem = "has neither a column 'result', such as 47/50, nor 'successes' and 'trials'"
                 raise InvalidSetting(problem, where=Place(text)) from None
@@ -233,10 +230,6 @@ def _published(text: str, reading: Reading, like: Episodes) -> Episodes:
         raise InvalidSetting(problem, name="against", value=text, where=Place(like.source))
     costs = np.repeat([0.0, 1.0], [int(successes), int(trials) - int(successes)])
     return Episodes(costs, binary=True, measure=like.measure, source=text)
-
-
-def _lacks(error: InvalidSetting, column: str) -> bool:
-    return error.problem == f"there is no column {column!r}"
 
 
 def _of_one_measure(named: Named) -> Named:

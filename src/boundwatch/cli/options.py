@@ -25,8 +25,7 @@ AT_LEAST_0 = (0, math.inf)
 NEEDED = inspect.Parameter.empty
 """The default of what must be given."""
 PANELS = ("Arguments", "The verdict", "The file", "The output", "Options")
-_AS_IT_IS = "\0"
-"""Before a word that follows --; no shell hands on a word that has it."""
+_AS_IT_IS = "\0"  # before a word that follows --; no shell hands on a word that has it
 _REQUIRED = "the following arguments are required: "
 _HEADING = "\n\nOptions\n-------\n"
 _SHORT = {"output": ("-o",)}
@@ -142,22 +141,17 @@ class Parser(argparse.ArgumentParser):
         super().__init__(add_help=False, allow_abbrev=False, **settings)
         self.given: dict[str, Any] = {}
         self.lists = {each.name for each in options if get_origin(each.kind) is list}
-        self._needed = {each.name: "/".join(each.flags) for each in options if each.default is NEEDED}
+        self._needed = {o.name: "/".join(o.flags) for o in options if o.flags and o.default is NEEDED}
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # argparse knows no exponents
 
     def read(self, words: Sequence[str]) -> dict[str, Any]:
         """Return the values of a command line; what follows -- is no option, whatever it begins with."""
-        words = list(words)
-        if "--" in words:  # argparse forgets where it was
-            end = words.index("--")
-            words[end:] = [_AS_IT_IS + word for word in words[end + 1 :]]
-        found = vars(self.parse_intermixed_args(words))
-        if missing := self._missing():
-            self.error(f"{_REQUIRED}{missing}")
+        end = [*words, "--"].index("--")  # argparse forgets where it was
+        after = [_AS_IT_IS + word for word in words[end + 1 :]]
+        found = vars(self.parse_intermixed_args([*words[:end], *after]))
+        if self._needed.keys() - self.given.keys():
+            self.error(_REQUIRED)
         return found
-
-    def _missing(self) -> str:
-        return ", ".join(flags for name, flags in self._needed.items() if flags and name not in self.given)
 
     def format_help(self) -> str:
         """Return the help without empty lines between its groups."""
@@ -166,8 +160,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print."""
         if message.startswith(_REQUIRED):  # of arguments: argparse knows of no options that are needed
-            named = [*message.removeprefix(_REQUIRED).split(", "), self._missing()]
-            message = _REQUIRED + ", ".join(dict.fromkeys(filter(None, named)))
+            missing = (flags for name, flags in self._needed.items() if name not in self.given)
+            message = _REQUIRED + ", ".join(filter(None, [message.removeprefix(_REQUIRED), *missing]))
         raise WrongUsage(message.removeprefix("argument ").replace(_AS_IT_IS, ""))
 
 
@@ -259,12 +253,6 @@ def refuse(options: Mapping[str, object], why: str) -> None:
     for name, value in options.items():
         if not (value is None or value is False or value == []):
             raise WrongUsage(f"{flag(name)} {why}")
-
-
-def refuse_unused(files: Mapping[str, object], **options: object) -> None:
-    """Refuse options that are about files, of which none is to be written."""
-    if all(path is None for path in files.values()):
-        refuse(options, f"goes with {' or '.join(map(flag, files))}; give it, or leave this out")
 
 
 def refuse_if(faults: Mapping[str, bool]) -> None:

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from boundwatch._support import files
 from boundwatch._support.describing import printable
-from boundwatch._support.files import one_page
 from boundwatch._support.validation import shortest
 from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import on_trust
+from boundwatch.cli.options import refuse
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes.episodes import Episodes, describe
 from boundwatch.errors import InvalidSetting, Place
@@ -30,7 +31,7 @@ _UNUSUAL = 0.2  # a level that people may not have meant
 
 def print_json(content: object) -> None:
     """Print one JSON document."""
-    print(one_page(content))
+    print(files.one_page(content))
 
 
 def print_bold(text: str, *, err: bool = False) -> None:
@@ -150,6 +151,17 @@ def load_trusted(path: Path, key: Path | None) -> Certificate | CertificateFamil
     for trusted in dict.fromkeys(filter(None, map(on_trust, each_of(loaded)))) if key is None else ():
         warn(f"note: taken on trust: {trusted}; --key checks who signed them")
     return loaded
+
+
+def protect(
+    outputs: Mapping[str, Path | None], inputs: Sequence[Any], *, force: bool, no_title: bool = False
+) -> None:
+    """Refuse what `files.protect` refuses, and options about files where none is to be written."""
+    if all(path is None for path in outputs.values()):
+        needs = f"goes with {' or '.join(map(flag, outputs))}; give it, or leave this out"
+        refuse({"no_title": no_title, "force": force}, needs)
+    for path in filter(None, outputs.values()):
+        files.protect(path, inputs, force=force)
 
 
 def print_promise(loaded: Certificate | CertificateFamily, basis: Iterable[str] = ()) -> None:

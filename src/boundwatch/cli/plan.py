@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, WrongUsage, refuse, refuse_unused
+from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, WrongUsage, refuse
 from boundwatch.cli.reading import ANSWERS, Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
@@ -104,17 +103,14 @@ def plan(
     plot FILE: Draw power against trials; .png, .svg or .pdf.
     """
     given = locals() | {"correlation": correlation or None, "CERTIFICATE": certificate}  # 0 is the usual one
-    refuse_unused({"plot": plot}, force=force)
-    if plot is not None:
-        files.protect(plot, [certificate], force=force)
+    out.protect({"plot": plot}, [certificate], force=force)
     if after is None:
         refuse(vars(reading), "goes with --after; give it, or leave this out")
     without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
     question = without if compare is None else "--compare"
     question = question if width is None else "--width"
-    others = (
-        set().union(() if width is None else {"plot", "compare"}, *_OPTIONS.values()) - _OPTIONS[question]
-    )
+    others = set[str]() if width is None else {"plot", "compare"}
+    others = others.union(*_OPTIONS.values()) - _OPTIONS[question]
     refuse(
         {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
     )

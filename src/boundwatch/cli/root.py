@@ -57,8 +57,7 @@ usage; 3 check, watch or compare, with --exit-code, found a worse world or polic
 worse by at most the --margin."""
 _TOGETHER = ("certify", "verify", "show", "check", "report", "watch")
 """The commands around a certificate, which need nearly the same: they are imported together."""
-_SIGPIPE = 141
-"""How a shell says that a program ended as nobody read on."""
+_SIGPIPE = 141  # what a shell says of a program that ended as nobody read on
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -88,9 +87,7 @@ class Command:
         rare = [each for each in self.options if reads and RARE.fullmatch(each.name)]
         also = ", ".join(f"{each.flags[-1]} {each.metavar} ({each.text})" for each in rare)
         arguments = [each for each in self.options if not each.flags]
-        shown = [
-            f"[{each.metavar.strip('[]')}]" if each.default is None else each.metavar for each in arguments
-        ]
+        shown = [f"[{a.metavar.strip('[]')}]" if a.default is None else a.metavar for a in arguments]
         found = Parser(
             self.options,
             usage=" ".join([path, "[OPTIONS]", *shown]),

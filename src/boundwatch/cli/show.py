@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.options import refuse_unused
 from boundwatch.cli.root import command
 from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.reporting import wording
@@ -34,9 +32,7 @@ def show(
     task NAME: Which certificate to show, if the file holds several tasks.
     output FILE: Also write it to a file of its own.
     """
-    refuse_unused({"output": output}, force=force)
-    if output is not None:
-        files.protect(output, [certificate], force=force)
+    out.protect({"output": output}, [certificate], force=force)
     loaded = out.load_trusted(certificate, key)
     if task is not None:
         if not isinstance(loaded, CertificateFamily) or task not in loaded:

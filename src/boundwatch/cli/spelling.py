@@ -27,14 +27,11 @@ def flag(name: str) -> str:
 
     Examples
     --------
-    >>> flag("cost_range"), flag("file_format")
-    ('--cost-range', '--format')
-    >>> flag("n"), flag("CERTIFICATE")  # what has no flag is an argument
-    ('-n', 'CERTIFICATE')
+    >>> flag("cost_range"), flag("file_format"), flag("n"), flag("CERTIFICATE")
+    ('--cost-range', '--format', '-n', 'CERTIFICATE')
     """
-    if name.isupper() or len(name) == 1:
-        return name if name.isupper() else f"-{name}"
-    return f"--{_FLAGS.get(name, name).replace('_', '-')}"
+    dashes = "" if name.isupper() else "-" if len(name) == 1 else "--"
+    return f"{dashes}{_FLAGS.get(name, name).replace('_', '-')}"
 
 
 def spell(argument: Argument) -> str:

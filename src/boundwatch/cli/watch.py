@@ -11,7 +11,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli import watch_printing as printing
 from boundwatch.cli.judging import exit_if_worse
-from boundwatch.cli.options import refuse_if, refuse_unused
+from boundwatch.cli.options import refuse_if
 from boundwatch.cli.reading import ANSWERS, Loaded, Reading, metrics_of
 from boundwatch.cli.root import command
 from boundwatch.episodes.design import Design
@@ -87,7 +87,6 @@ def watch(
     levels = {name: value for name, value in given.items() if value is not None}
     kind = detector if predicted is None else "predicted-test"
     reading.refuse_several()
-    refuse_unused({"plot": plot}, force=force)
     refuse_if(
         {
             "--follow is for files; standard input is always waited for": follow and stream == "-",
@@ -95,12 +94,12 @@ def watch(
             "--predicted and --unlabeled must be given together": (predicted is None) != (unlabeled is None),
             "--predicted cannot be used with --detector change-detector or with --margin": kind != detector
             and not (detector == "sequential-test" and margin is None),
-            "--margin works only with --detector sequential-test": margin is not None
-            and kind != "sequential-test",
+            "--margin goes with --detector sequential-test": margin is not None and kind != "sequential-test",
         }
     )
-    for path in filter(None, (state, plot)):  # what is no state is refused when it is opened
-        files.protect(path, [certificate, stream], force=force or path is state)
+    out.protect({"plot": plot}, [certificate, stream], force=force)
+    if state is not None:  # what is no state is refused when it is opened
+        files.protect(state, [certificate, stream], force=True)
     if on_alarm is not None:
         check_command(on_alarm)
     out.warn_of_levels({name: value for name, value in levels.items() if name != "margin"})
