@@ -112,6 +112,26 @@ def test_the_smallest_shift_is_noticed_with_90_percent():
     assert set(row["shift"].values()) == {None}
 
 
+def test_a_few_more_trials_may_have_slightly_less_power_and_the_plan_says_so():
+    lab = bw.Certificate.from_held_out([1] * 3 + [0] * 97, binary=True)
+    answer = bw.plan(lab, cost=0.1, sizes=[])
+    powers = {}
+    for n in (292, 300, 310, 323):
+        counts = np.arange(n + 1)
+        said = bw.HypothesisTest(lab).decide_many((np.arange(n) < counts[:, None]).astype(float)).verdict
+        powers[n] = binom.pmf(counts, n, 0.1)[said == "adverse"].sum()
+    assert answer.powers[0].trials[0.9] == 292
+    assert powers[292] >= 0.9
+    assert all(0.89 < powers[n] < 0.9 for n in (300, 310, 323))
+    assert "90 % after 292 trials (a few more may have slightly less)" in str(answer)
+
+
+def test_the_sequential_test_is_computed_for_more_trials_than_one_look():
+    look, watch = bw.plan(BINARY, cost=0.225, sizes=[]).powers
+    assert look.trials[0.9] is None or look.trials[0.9] <= 5000
+    assert 5000 < watch.trials[0.9] < 32_000
+
+
 def test_numbers_of_any_kind_are_numbers():
     plain = bw.plan(BINARY, cost=0.5, sizes=[10])
     assert bw.plan(BINARY, cost=np.float32(0.5), sizes=[np.int64(10)]).to_dict() == plain.to_dict()

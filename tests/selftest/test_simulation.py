@@ -8,8 +8,8 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.bounds import joint_region
-from boundwatch.comparison import once
-from boundwatch.detectors import family, fixed_sample, mixture
+from boundwatch.comparison import once, ranking
+from boundwatch.detectors import family, fixed_sample, mixture, strata
 from boundwatch.errors import InvalidLevel, InvalidSetting
 from boundwatch.prediction.scenes import SceneWatch
 from boundwatch.selftest import claims as promised
@@ -352,6 +352,29 @@ def test_shares_of_which_everyone_has_all_are_found_out(monkeypatch):
     assert not any(kept(found, 100))
 
 
+class Flattered(SceneWatch):
+    """Gives a prediction that others equal the highest of their ranks."""
+
+    def _place(self, prediction):
+        above, _, places = super()._place(prediction)
+        return above, 0, places
+
+
+class Doubled(SceneWatch):
+    """Has twice its level."""
+
+    def __init__(self, reference, *, alpha):
+        super().__init__(reference, alpha=2 * alpha)
+
+
+@pytest.mark.parametrize(("twin", "place"), [(Flattered, 0), (Doubled, 1)])
+def test_scenes_that_are_watched_wrongly_are_found_out_by_one_of_two_lines(twin, place, monkeypatch):
+    found = [claims(BINARY, "scene-watch")[place]]
+    assert all(kept(found, simulation.RUNS))
+    monkeypatch.setattr(designs, "SceneWatch", twin)
+    assert not any(kept(found, simulation.RUNS))
+
+
 class Wasteful(bw.Certificate):
     """Spends twice its delta."""
 
@@ -410,12 +433,26 @@ FAULTS = {
         too_small(once.rate_difference_p_value, 0.75),
     ),
     "policies that differ at once": (BINARY, "rank", designs, "rank", lambda *_, **__: SHOWN),
+    "pairs that each have all of alpha": (
+        BINARY,
+        "rank",
+        ranking,
+        "PolicyComparison",
+        lambda alpha, **settings: bw.PolicyComparison(6 * alpha, **settings),
+    ),
     "tasks at another level": (
         BINARY,
         "hypothesis-test, total, mean over",
         designs,
         "HypothesisTest",
         lambda certificate, **_: bw.HypothesisTest(certificate, alpha_adverse=0.95),
+    ),
+    "tasks and their mean that each have all of alpha": (
+        BINARY,
+        "hypothesis-test, total, mean over",
+        strata,
+        "with_overall",
+        lambda overall, values: (overall, values),
     ),
     "scenes that were fitted to": (
         BINARY,

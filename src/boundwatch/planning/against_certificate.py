@@ -77,7 +77,7 @@ class Plan:
         once = self.powers[0].trials[0.9]
         found = "no number of trials that was computed suffices"
         if once is not None:
-            found = f"{once} trials suffice with a power of 90 % for one look"
+            found = f"one look has a power of 90 % after {once} trials (a few more may have slightly less)"
         how = "judged jointly with the certificate's" if self.joint else "against the certified limit"
         return f"{self.verdict.name} at an expected cost of {self.cost:.4g}: {found}, {how}"
 

@@ -163,7 +163,7 @@ class Question:
         return float(special.ndtr(gap / error - special.ndtri(1 - self.rate)))
 
     def fewest_at_site(self, lab: int, power: float) -> Booking | None:
-        """Return the fewest trials at the new site that reach a power, with so many in the lab."""
+        """Return about the fewest trials at the new site that reach a power, with so many in the lab."""
         low, found = 0, self._approximate_site(lab, power)
         if found is None:
             found = 4 * lab if rate_difference.is_computable(lab, 4 * lab) else MOST_TRIALS
@@ -172,7 +172,7 @@ class Question:
             if found > MOST_TRIALS:
                 return None
         step = max(1, found // 8)
-        # Powers go up and down by a little, as failures are whole: this finds where they first stay above.
+        # Powers go up and down by a little, as failures are whole: fewer may do, and a few more may not.
         while found - low > 1:
             middle = max(found - step, (low + found) // 2)
             if (tried := self.power(lab, middle)).power >= power:

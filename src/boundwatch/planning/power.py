@@ -37,8 +37,9 @@ class Power:
         What it may spend on a false alarm: in all if the tail is ``joint``, else without the certificate's
         delta.
     trials
-        Power to about the fewest trials that reach it, None if 5,000 do not suffice. For
-        the sequential test: the number within which the alarm comes with this probability.
+        Power to about the fewest trials that reach it, None if 5,000 do not suffice; a few more may have
+        slightly less, as failures are whole. For the sequential test: the number within which the alarm
+        comes with this probability, None if 32,000 do not suffice.
     mean_trials, median_trials
         Trials to the alarm; of the sequential test only. None if too many streams outlast the computation.
     n, power
@@ -82,7 +83,8 @@ def first_reaching(curve: Array, power: float) -> int | None:
 def fewest(suffices: Callable[[int], bool], low: int, high: int) -> int:
     """Halve the range between a number that does not suffice and one that does.
 
-    Powers go up and down by a little, as failures are whole: this is one after which they stay above.
+    Powers go up and down by a little, as failures are whole: the number found suffices and the one before
+    it does not, but fewer may, and a few more may not.
     """
     while high - low > 1:
         middle = (low + high) // 2
