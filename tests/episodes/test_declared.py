@@ -103,3 +103,9 @@ def test_what_is_read(declared, names, says, expected):
         assert found.cost_range == expected
     else:
         assert found == expected
+
+
+@pytest.mark.parametrize("role", ["strata", "cluster", "by", "policy", "id"])
+def test_a_column_is_not_measured_and_something_else(role):
+    with pytest.raises(InvalidSetting, match=f"{role} = 'Grasped' is a column that is measured"):
+        Declared.of(success="grasped", design=Design(**{role: "Grasped"})).layout(HEADER)

@@ -173,6 +173,10 @@ class Declared:
             problem, remedy = "goes with rows that are steps, not with counts", "leave it out"
             raise InvalidSetting(problem, name="episode", value=self.design.episode, remedy=remedy)
         located = {column: _find(names, column, argument) for argument, column in self.design.named}
+        for argument, column in self.design.named:
+            if argument not in ("where", "fill_down") and located[column] in measure.columns:
+                problem, remedy = "is a column that is measured", "name another, or leave it out"
+                raise InvalidSetting(problem, name=argument, value=column, remedy=remedy)
         wanted = list(dict.fromkeys([*measure.columns, *located.values()]))
         others = {name: normal(name) for name in names if name not in wanted and names.count(name) == 1}
         scenes = [name for name, key in others.items() if key in SCENES and not self.as_is]
