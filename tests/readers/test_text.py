@@ -260,3 +260,8 @@ def test_other_columns_may_hold_any_text(rows):
 
     data = "".join(["cost,note\n", *(f"{cost},{quoted(note)}\n" for cost, note in rows)]).encode()
     assert read(data, of(cost="cost"))[1] == [float(cost) for cost, _ in rows]
+
+
+def test_a_refused_layout_says_of_which_stream():
+    with pytest.raises(InvalidSetting, match=r"^log: is a list, and "):
+        TextRows(Declared(), "log").take_lines([Line(1, b"0")])

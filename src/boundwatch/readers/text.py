@@ -118,7 +118,7 @@ class TextRows(Rows):
         except InvalidSetting as error:
             if len(names) < 2 and self.file_format == "csv" and not self.declared.fits(names):
                 error.remedy += ("; commas, semicolons or tabs separate columns",)
-            raise
+            raise error if error.where is not None else error.at(Place(self.source)) from None
 
     def _open_text(self, number: int, text: str) -> list[Row]:
         """Look for the header; return the rows that this line holds already."""
