@@ -91,6 +91,13 @@ def test_init_plans_the_rounds(tmp_path):
             ["--policies", "a,b", "--tasks", "mug=x", "--most-rounds", "9"],
             "--tasks: 'mug=x' is not a list of numbers",
         ),
+        *(
+            (
+                ["--policies", "a,b", "--scenes", scenes, "--most-rounds", "9"],
+                f"--scenes: '{scenes}' is no count",
+            )
+            for scenes in ("-3", "2.5")
+        ),
         (["--policies", "a", "--most-rounds", "9"], "policies = ('a',) is not what compare takes"),
         (["--policies", "a,b", "--rates", "0.5"], "rates = (0.5,) are 1; give one for each of a, b"),
         (["--policies", "a,b", "--rates", "0.5,0.5"], "cannot be told apart in 2000 rounds"),

@@ -15,6 +15,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1, WrongUsage, refuse_if
 from boundwatch.cli.root import PARTS, Group, command
 from boundwatch.cli.spelling import flag
+from boundwatch.episodes.words import number
 from boundwatch.evaluation import Evaluation, Protocol
 from boundwatch.evaluation.planned import planned
 
@@ -114,10 +115,12 @@ def _read(name: str, text: str) -> Any:
             return text
         if name in ("tasks", "milestones") and "=" in text:
             pairs = [part.partition("=") for part in parts]
-            return {name.strip(): _number(number or "1") for name, _, number in pairs}
+            return {name.strip(): _number(weight or "1") for name, _, weight in pairs}
         if name in ("rates", "score_range", *_ONE) and (name != "scenes" or text.isdecimal()):
             numbers = list(map(_number, parts))
             return numbers[0] if name in _ONE else numbers
+        if name == "scenes" and number(text) is not None:
+            raise WrongUsage(f"{flag(name)}: {text!r} is no count; give a whole number, or names")
     except ValueError:
         raise WrongUsage(f"{flag(name)}: {text!r} is not a list of numbers") from None
     return parts
