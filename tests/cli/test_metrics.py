@@ -92,3 +92,9 @@ def test_each_metric_is_judged_by_its_own_certificate(run, tmp_path):
     assert "so every trial counts as a failure" in done.err
     verdicts = {line.split()[-1]: line.split()[0] for line in done.out.splitlines() if line.strip()}
     assert (verdicts["end"], verdicts["score"]) == ("ADVERSE", "WITHIN")
+
+
+def test_an_option_that_goes_with_no_column_is_refused(run, trials):
+    lab = trials("lab.csv", 0.1, 10, 30)
+    refused = run("certify", lab, *COLUMNS, "--trials", "nope", "-o", "c.json")
+    assert (refused.code, "--trials goes with none of these columns" in refused.err) == (2, True)

@@ -117,7 +117,10 @@ class Reading:
 
     def only(self, column: str) -> Reading:
         """Return the same for one of the columns, with what goes with it."""
-        kind, mixed = self.columns[column], len(set(self.columns.values())) > 1
+        kind, kinds = self.columns[column], set(self.columns.values())
+        mixed = len(kinds) > 1
+        useless = set.intersection(*(set(_OTHERS[each]) for each in kinds)) if mixed else set()
+        refuse({name: getattr(self, name) for name in sorted(useless)}, "goes with none of these columns")
         dropped = (*KINDS, *(_OTHERS[kind] if mixed else ()))
         changes: dict[str, Any] = {**dict.fromkeys(dropped), kind: [column]}
         counted = [each for each, its in self.columns.items() if its in COUNTS]
@@ -237,7 +240,7 @@ class Reading:
         from boundwatch.watching.sources import name_of
         from boundwatch.watching.trials import TrialReader
 
-        names = ["sheet", "episode", "reduce", "fill_down"]
+        names = ["sheet", "episode", "reduce", "fill_down", "cluster"]
         names += [] if self.file_format in (None, "csv", "jsonl") else ["file_format"]
         why = f"does not go with {options}, where trials are read line by line"
         refuse({name: getattr(self, name) for name in names}, why)
