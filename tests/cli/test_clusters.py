@@ -42,3 +42,30 @@ def test_the_scenes_of_two_policies_are_matched_only_if_declared(run, sheets):
     said = run(*options, "--paired").out
     assert said.startswith("UNDECIDED")
     assert "20 scenes x 10 repeats" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("certify", "lab.csv", "--follow", "--until-width", "0.3", "-o", "p.json", "--success", "ok"),
+        ("watch", "c.json", "new.csv", "--state", "s"),
+        ("compare", "lab.csv", "new.csv", "--follow", "--success", "ok"),
+    ],
+)
+def test_trials_read_line_by_line_have_no_clusters(run, sheets, words):
+    assert run("certify", "lab.csv", "--success", "ok", "-o", "c.json").code == 0
+    refused = run(*words, "--cluster", "scene")
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "--cluster does not go with" in refused.err
+    assert not (sheets / "p.json").exists()
+
+
+@pytest.mark.parametrize("command", ["check", "watch"])
+@pytest.mark.usefixtures("sheets")
+def test_clusters_are_not_judged_by_a_certificate_of_trials(run, command):
+    assert run("certify", "lab.csv", "--success", "ok", "-o", "c.json").code == 0
+    refused = run(command, "c.json", "new.csv", "--cluster", "scene")
+    assert (refused.code, refused.out) == (1, "")
+    assert (
+        "of single trials, and these are counted once for each scene; certify with --cluster" in refused.err
+    )

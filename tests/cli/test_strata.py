@@ -42,3 +42,13 @@ def test_what_is_declared_otherwise_than_certified_is_refused(run):
         assert (refused.code, refused.out) == (1, "")
         assert said in refused.err
     assert run("check", "mean.json", "new.csv", "--weights", "a=1,b=1").code == 0
+
+
+@pytest.mark.usefixtures("sheets")
+def test_a_stream_is_not_watched_with_other_weights(run):
+    assert run("certify", "lab.csv", "--success", "ok", "--strata", "task", "-o", "mean.json").code == 0
+    for state in ((), ("--state", "s")):
+        refused = run("watch", "mean.json", "new.csv", "--weights", "a=2,b=1", *state)
+        assert (refused.code, refused.out) == (1, "")
+        assert "--weights are not those of the certificate" in refused.err
+    assert run("watch", "mean.json", "new.csv", "--weights", "a=1,b=1", "--state", "s").code == 0

@@ -14,6 +14,7 @@ from boundwatch.cli.judging import exit_if_worse
 from boundwatch.cli.options import refuse_if
 from boundwatch.cli.reading import ANSWERS, Loaded, Reading, metrics_of
 from boundwatch.cli.root import command
+from boundwatch.episodes.compatibility import refuse_other_weights
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS
 from boundwatch.errors import Argument, InvalidSetting, Place
@@ -115,7 +116,9 @@ def watch(
     by = loaded.by if by is None and not isinstance(loaded, Certificate) else by
     answers = ANSWERS if strata else ("by", "where")
     names: dict[str, Any] = {"by": by, "id": number, "strata": strata}
-    design = Design(**names, where=reading.conditions)
+    design = Design(**names, where=reading.conditions, weights=reading.parsed_weights)
+    if isinstance(loaded, Certificate):
+        refuse_other_weights(design, loaded)
     if predicted is not None and unlabeled is not None:
         design = WithPredictions(**vars(design), predicted=predicted, unlabeled=unlabeled)
     reader = None

@@ -51,7 +51,7 @@ def compared(
     allow_own = check_flag(allow_own, "allow_own")
     tasks = {task: part.costs for task, part in episodes.split().items()}
     if isinstance(certificates, Certificate):
-        _refuse_other_strata(episodes, certificates)
+        _refuse_other_design(episodes, certificates)
         # Of several robots, first what is true of all.
         judges = {"": certificates} | dict.fromkeys(tasks if len(tasks) > 1 else (), certificates)
     else:
@@ -85,13 +85,22 @@ def _doubts(
         yield from measured_otherwise(certificate, episodes.measure, episodes.design)
 
 
-def _refuse_other_strata(episodes: Episodes, certificate: Certificate) -> None:
-    """Refuse tasks whose mean was not certified, and weights other than the certified ones."""
+def _refuse_other_design(episodes: Episodes, certificate: Certificate) -> None:
+    """Refuse clusters and tasks that were not certified as such, and other weights."""
     design, where = episodes.design, Place(episodes.source) if episodes.source else None
+    if design.cluster is not None and certificate.design.cluster is None and certificate.binary:
+        problem = f"the certificate is of single trials, and these are counted once for each {design.cluster}"
+        remedy = ("certify with ", Argument("cluster"), ", or leave it out")
+        raise InvalidSetting(problem, where=where, remedy=remedy)
     if design.strata is not None and not certificate.strata:
         problem = "the certificate is not of the mean over tasks"
         remedy = ("certify with ", Argument("strata"), ", or leave it out")
         raise InvalidSetting(problem, where=where, remedy=remedy)
+    refuse_other_weights(design, certificate, where)
+
+
+def refuse_other_weights(design: Design, certificate: Certificate, where: Place | None = None) -> None:
+    """Refuse weights of tasks other than the certified ones."""
     certified, total = {each.name: each.weight for each in certificate.strata}, sum(design.weights.values())
     given = {name: weight / total for name, weight in design.weights.items()}
     alike = given.keys() == certified.keys() and all(abs(given[n] - certified[n]) <= 1e-9 for n in given)
