@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,8 +18,9 @@ from boundwatch.server import commit, counting, queries
 from boundwatch.server.bindings import Binding, bind_streams, upload
 from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
-from boundwatch.server.live_detectors import POINTS, verify
-from boundwatch.server.models import Bind, Refused, Report, Upload
+from boundwatch.server.live_detectors import POINTS, LiveDetector, verify
+from boundwatch.server.models import Acknowledge, Bind, Refused, Report, Upload
+from boundwatch.server.outbox import acknowledge
 from boundwatch.server.tables import alarms, checkpoints, episodes, streams, watches
 from network import wait_until
 
@@ -167,6 +171,88 @@ def test_a_failed_commit_leaves_nothing_and_is_forgotten(database, ledger, monke
     monkeypatch.setattr(commit.Commit, "_write", real)
     assert ledger.submit([report("arm", 2, 1)]).result()["streams"]["arm"]["n"] == 2
     assert_replays(database)
+
+
+@pytest.mark.parametrize("where", ["count", "load"])
+def test_a_detector_that_fails_silences_no_other_stream(database, ledger, monkeypatch, caplog, where):
+    real_count, real_load = LiveDetector.count, counting.load_checkpoints
+
+    def count(self, cost, episode="", *rest):
+        if episode.startswith("poisoned"):
+            raise ValueError("a detector with a fault")
+        real_count(self, cost, episode, *rest)
+
+    def load(connection, found):
+        if any(each["name"] == "poisoned" for each in found):
+            raise ValueError("a detector with a fault")
+        return real_load(connection, found)
+
+    monkeypatch.setattr(counting, "_LEAVE_ALONE", 0.5)
+    if where == "count":
+        monkeypatch.setattr(LiveDetector, "count", count)
+    else:
+        monkeypatch.setattr(counting, "load_checkpoints", load)
+    names = ["arm-1", "arm-2", "poisoned", "arm-3"]
+    for turn in range(2):
+        batches = [[report(name, f"{name}-{turn}-{i}", 1) for i in range(10)] for name in names]
+        answers = [each.result() for each in [ledger.submit(batch) for batch in batches]]
+        for name, answer in zip(names, answers, strict=True):
+            is_bad = name == "poisoned"
+            assert answer["counted"] == 10
+            assert answer["streams"][name]["n"] == (0 if is_bad else 10 * turn + 10)
+            assert answer["streams"][name]["waiting"] == (10 * turn + 10 if is_bad else 0)
+        time.sleep(1.2)  # it is tried again, in vain
+    mixed = ledger.submit([report("poisoned", "poisoned", 1), report("arm-1", "last", 1)]).result()
+    assert [mixed["streams"][name]["n"] for name in ("poisoned", "arm-1")] == [0, 21]
+    assert waiting(database) == 21
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(alarms)).scalar() == 3
+    assert caplog.text.count("Traceback") == 1
+    assert "a detector with a fault" in caplog.text
+    assert_replays(database)
+    monkeypatch.setattr(LiveDetector, "count", real_count)
+    monkeypatch.setattr(counting, "load_checkpoints", real_load)
+    wait_until(lambda: waiting(database) == 0, 5)
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(alarms)).scalar() == 4
+    assert_replays(database)
+
+
+def test_whatever_changes_is_seen_by_a_page_that_is_open(database, ledger, monkeypatch):
+    def see():
+        with database.read() as connection:
+            return queries.latest(connection)
+
+    def fail(stream):
+        ledger.submit([report(stream, i, 1) for i in range(20)]).result()
+
+    def act(what, *arguments):
+        with database.write() as connection:
+            what(connection, *arguments, by="me")
+
+    def acknowledge_and_alarm():
+        with database.read() as connection:
+            (alarm,) = queries.list_alarms(connection)
+        act(acknowledge, alarm["id"], Acknowledge("worn"))
+        fail("leg")
+
+    def count_an_older_one():
+        clock = SimpleNamespace(time=lambda: 5.0, gmtime=time.gmtime, strftime=time.strftime)
+        monkeypatch.setattr(commit, "time", clock)
+        ledger.submit([report("leg", "older", 0)]).result()
+
+    seen = see()
+    for change in (
+        partial(fail, "arm"),
+        partial(act, bind_streams, Bind(["new"], "lab")),
+        partial(act, bind_streams, Bind(["arm"], "lab", reason="repaired", new_generation=True)),
+        acknowledge_and_alarm,
+        count_an_older_one,
+    ):
+        change()
+        before, seen = seen, see()
+        assert before != seen
+        assert all(before[name] <= seen[name] for name in seen)
 
 
 def test_states_survive_checkpoints_and_cold_caches(database, ledger, monkeypatch):

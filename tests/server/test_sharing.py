@@ -185,6 +185,31 @@ def test_what_cannot_be_counted_keeps_no_other_stream_from_it(two, monkeypatch, 
     assert_replays(first.database)
 
 
+def test_a_handed_stream_alarms_beside_one_that_cannot_be_counted(two, monkeypatch):
+    first, other = two
+    _, theirs = owned(first, other)
+    sound = next(name for name in NAMES if name != theirs and other.roster.owns(other.ids[name]))
+    wait_until(lambda: waiting(first.database) == 0)
+    real = LiveDetector.count
+
+    def fail(self, cost, episode="", *rest):
+        if episode == "bad":
+            raise ValueError("a detector with a fault")
+        real(self, cost, episode, *rest)
+
+    monkeypatch.setattr(LiveDetector, "count", fail)
+    handed = [report(sound, i, 1) for i in range(5)]
+    first.submit([report(theirs, "bad"), *handed]).result()
+    wait_until(lambda: waiting(first.database) == 1, 4)
+    first.submit(
+        [report(sound, f"again-{i}", 1) for i in range(15)]
+    ).result()  # while the other is left alone
+    wait_until(lambda: waiting(first.database) == 1, 4)
+    answer = other.submit([report(sound, "direct", 1)]).result()
+    assert answer["streams"][sound] == {"generation": 1, "n": 22, "verdict": "adverse", "waiting": 0}
+    assert_replays(first.database)
+
+
 def test_the_last_to_leave_counts_what_is_left(two):
     first, other = two
     owned(first, other)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import RowMapping, func, insert, select
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch.detectors import Verdict
 from boundwatch.server import outbox
@@ -71,14 +72,15 @@ _Counted = tuple[float, str, float | None, float]
 class Commit:
     """One commit: looks everything up, judges each request, stores what is new, counts what is its own."""
 
-    def __init__(self, ledger: Ledger, group: list[Request], *, drains: bool) -> None:
-        self.ledger, self.group, self.drains = ledger, group, drains
+    def __init__(self, ledger: Ledger, group: list[Request], *, drains: bool, alone: set[int]) -> None:
+        self.ledger, self.group, self.drains, self.alone = ledger, group, drains, alone
         self.now = time.time()
         self.too_many: set[str] = set()
         self.rows: list[tuple[Any, ...]] = []
         self.new: dict[int, list[_Counted]] = defaultdict(list)
         self.left: set[int] = set()
-        """The watches of which others count what is stored."""
+        """The watches of which what is stored is counted later, mostly by others."""
+        self.faulty: dict[int, Exception] = {}
         self.live: dict[int, LiveDetector] = {}
 
     def run(self, connection: Connection, new: Sequence[str]) -> list[dict[str, Any] | Refused]:
@@ -89,7 +91,7 @@ class Commit:
         missing = [name for name in names if name not in self.ids and name not in self.too_many]
         if missing and self.ledger.default is not None:
             raise Again(missing)
-        waiting = waiting_watches(connection, self.ledger.roster) if self.drains else {}
+        waiting = waiting_watches(connection, self.ledger.roster, self.alone) if self.drains else {}
         keys = {*self.ids.values(), *waiting.values()}
         self.current = _find_watches(connection, keys)
         if len(self.current) < len(keys):
@@ -149,7 +151,7 @@ class Commit:
             self.new[key].append(tuple(kept))
         theirs = {key for key, row in self.watches.items() if not roster.owns(row["stream_id"])}
         whole = {key for key, *_ in asked if self.watches[key]["n"] + len(self.new[key]) == self.tails[key]}
-        self.left = (theirs | behind) - whole
+        self.left = (theirs | behind | self.alone) - whole
 
     def _find_episodes(self, connection: Connection) -> dict[tuple[int, str], float]:
         keys = {
@@ -217,18 +219,7 @@ class Commit:
         return None
 
     def _write(self, connection: Connection, waiting: Collection[int]) -> None:
-        saved: list[dict[str, Any]] = []
-        self.live = self.ledger.live(connection, [self.watches[key] for key in self.new])
-        for watch_id, counted in self.new.items():
-            watch, live = self.watches[watch_id], self.live[watch_id]
-            for each in counted:
-                before = live.detector.verdict
-                live.count(*each)
-                if live.detector.verdict is not before and live.detector.verdict is Verdict.ADVERSE:
-                    self._alarm(connection, watch, live)
-            if live.detector.n - live.checkpointed >= CHECKPOINT_EVERY:
-                saved.append({"watch_id": watch_id, "n": live.detector.n, "state": live.state()})
-                live.checkpointed = live.detector.n
+        saved = self._count(connection, list(self.new)) if self.new else []
         if self.rows:
             write_rows(connection, episodes, self.rows)
         if self.live:
@@ -243,18 +234,45 @@ class Commit:
         if done := set(waiting) - self.left:
             connection.execute(handed.delete().where(handed.c.watch_id.in_(done)))
 
+    def _count(self, connection: Connection, keys: list[int]) -> list[dict[str, Any]]:
+        """Count what is new of watches, but leave those whose detector fails; return checkpoints to write."""
+        try:
+            with connection.begin_nested():
+                lives = self.ledger.live(connection, [self.watches[key] for key in keys])
+                saved = [each for key in keys for each in self._count_one(connection, key, lives[key])]
+            self.live |= lives
+            return saved
+        except SQLAlchemyError:
+            raise
+        except Exception as error:  # one detector must not silence the others
+            self.ledger.forget(keys)
+            if len(keys) == 1:
+                self.faulty[keys[0]] = error
+                self.left.add(keys[0])
+                return []
+        middle = len(keys) // 2
+        return self._count(connection, keys[:middle]) + self._count(connection, keys[middle:])
+
+    def _count_one(self, connection: Connection, key: int, live: LiveDetector) -> list[dict[str, Any]]:
+        for each in self.new[key]:
+            before = live.detector.verdict
+            live.count(*each)
+            if live.detector.verdict is not before and live.detector.verdict is Verdict.ADVERSE:
+                self._alarm(connection, self.watches[key], live)
+        if live.detector.n - live.checkpointed < CHECKPOINT_EVERY:
+            return []
+        live.checkpointed = live.detector.n
+        return [{"watch_id": key, "n": live.detector.n, "state": live.state()}]
+
     def _alarm(self, connection: Connection, watch: RowMapping, live: LiveDetector) -> None:
         n, total = live.detector.n, live.total
-        what, seen = (
-            "its costs have risen above what was certified",
-            f"mean cost {total / n:.3g} over {n} episodes",
-        )
+        what = "its costs have risen above what was certified"
+        seen = f"mean cost {total / n:.3g} over {n} episodes"
         if watch["binary"]:
             what, seen = "it fails more often than certified", f"{total:.0f} of {n} episodes failed"
         fields = {"verdict": "adverse", "episode_number": n, "mean_cost": total / n}
         # What is stored may be as of an earlier episode; the message says what was known at this one.
-        fields["evidence"] = evidence(live.detector.finding())[0]
-        fields["threshold"] = watch["threshold_adverse"]
+        fields |= {"evidence": evidence(live.detector.finding())[0], "threshold": watch["threshold_adverse"]}
         text = f"is ADVERSE: {what} ({seen}, generation {watch['generation']})."
         outbox.announce(connection, self.ledger.channels, watch, text, **fields)
 
@@ -270,12 +288,13 @@ class Commit:
         return {**judged, "streams": standing}
 
 
-def waiting_watches(connection: Connection, roster: Roster) -> dict[int, int]:
-    """Return the watches, and their streams, that this process counts and of which others have stored."""
+def waiting_watches(connection: Connection, roster: Roster, alone: set[int]) -> dict[int, int]:
+    """Return the watches, and their streams, that this process counts and of which episodes wait."""
     query = _HANDED
     if not roster.is_alone:
         query = query.where((watches.c.stream_id % SHARDS).in_(roster.owned))
-    return {row.watch_id: row.stream_id for row in connection.execute(query.limit(MOST_PER_COMMIT // 4))}
+    found = connection.execute(query.limit(MOST_PER_COMMIT // 4 + len(alone)))
+    return {row.watch_id: row.stream_id for row in found if row.watch_id not in alone}
 
 
 def _find_watches(

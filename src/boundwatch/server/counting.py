@@ -6,6 +6,7 @@ a commit do not share their errors.
 
 Any process may take any report. It stores all, and counts those of the streams that are its own (see
 `roster`); the others it hands to their owners, who count them soon, in the order in which they were stored.
+A stream whose detector fails is stored likewise and tried again every few seconds; the rest is counted.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Ledger:
         self._requests: queue.Queue[Request | None] = queue.Queue(MOST_WAITING)
         self.may_wait, self._after, self._next = True, 0.0, 0.0
         """Whether others may have stored episodes that this process is to count; when to look for them."""
+        self._faulty: dict[int, float] = {}
+        """The watches of which the detector failed, and until when they are left alone."""
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
         self._thread.start()
 
@@ -117,8 +120,8 @@ class Ledger:
 
         def ask() -> bool:
             with self.database.read() as connection:
-                found = bool(waiting_watches(connection, self.roster))
-            self.may_wait = found or not self.roster.is_alone
+                found = bool(waiting_watches(connection, self.roster, self._left_alone()))
+            self.may_wait = found or bool(self._faulty) or not self.roster.is_alone
             return found
 
         return self.may_wait and time.monotonic() >= self._after and self._try(ask)
@@ -137,15 +140,14 @@ class Ledger:
         if drains:
             self._next = now + _DRAIN_EVERY
         for attempt in range(1, _ATTEMPTS + 1):
-            count = Commit(self, group, drains=drains)
+            count = Commit(self, group, drains=drains, alone=self._left_alone())
             try:
                 with self.database.write() as connection:
                     answers = count.run(connection, new)
             except Again as found:
                 new = found.names
             except Exception as error:  # as above
-                for watch_id in count.new:
-                    self._detectors.pop(watch_id, None)
+                self.forget(count.new)
                 self.may_wait |= isinstance(error, IntegrityError)  # another process has just come
                 if attempt == _ATTEMPTS or not _is_transient(error):
                     log_failure(f"a commit of {len(group)} requests failed", error)
@@ -154,12 +156,31 @@ class Ledger:
                     # What others have stored must not keep what comes here from being counted.
                     drains, self._after = False, time.monotonic() + _LEAVE_ALONE
             else:
-                if len(self.ids) > _CACHED_NAMES:
-                    self.ids.clear()
-                self.ids.update(count.ids)
+                self._remember(count)
                 return answers
         problem = "the database did not take it; nothing was counted"
         return [Refused(503, problem, remedy="send it again")] * len(group)
+
+    def _remember(self, count: Commit) -> None:
+        if len(self.ids) > _CACHED_NAMES:
+            self.ids.clear()
+        self.ids.update(count.ids)
+        self._faulty = {key: until for key, until in self._faulty.items() if key not in count.live}
+        if new := [
+            key for key in count.faulty if key not in self._faulty
+        ]:  # said once, until it counts again
+            names = ", ".join(count.watches[key]["name"] for key in new[:10])
+            log_failure(f"cannot count what is stored of {names}", count.faulty[new[0]])
+        self._faulty |= dict.fromkeys(count.faulty, time.monotonic() + _LEAVE_ALONE)
+        self.may_wait |= bool(count.faulty)
+
+    def _left_alone(self) -> set[int]:
+        return {key for key, until in self._faulty.items() if time.monotonic() < until}
+
+    def forget(self, watch_ids: Iterable[int]) -> None:
+        """Forget detectors that have counted what is not stored, or only half of it."""
+        for watch_id in watch_ids:
+            self._detectors.pop(watch_id, None)
 
     def live(self, connection: Connection, found: Sequence[RowMapping]) -> dict[int, LiveDetector]:
         """Return the detectors of watches whose streams are locked.
