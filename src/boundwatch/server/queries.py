@@ -196,11 +196,12 @@ def list_audit(connection: Connection, limit: int = 200) -> list[RowMapping]:
     return _all(connection, select(audit).order_by(audit.c.id.desc()).limit(limit))
 
 
-def latest(connection: Connection) -> dict[str, Any]:
-    """Return when the last episode of any stream came, and how many alarms wait."""
-    waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
-    asked = {"episode": select(func.max(watches.c.last_seen)), "alarms": waiting}
-    return {name: connection.execute(query).scalar() for name, query in asked.items()}
+def latest(connection: Connection) -> dict[str, int]:
+    """Return numbers that only grow, at least one of them whenever what the pages show changes."""
+    watched = select(func.coalesce(func.sum(watches.c.n), 0), func.count()).select_from(watches)
+    alarmed = select(func.count(), func.count(alarms.c.acknowledged)).select_from(alarms)
+    found = [*connection.execute(watched).one(), *connection.execute(alarmed).one()]
+    return dict(zip(("episodes", "watches", "alarms", "acknowledged"), map(int, found), strict=True))
 
 
 def standing(row: RowMapping, silent_before: float | None = None) -> dict[str, Any]:
