@@ -7,39 +7,46 @@
   const status = document.getElementById("live");
   if (!status) return;
   const pause = 1000;
-  let seen = null;
-  let alarms = null;
+  const waiting = (page) => page.querySelector(".count")?.firstChild?.textContent || "0";
+  let seen = null; // what /changes said before the page was last fetched: nothing yet, so it is fetched once more
+  let alarms = waiting(document);
 
   const busy = (part) => part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea");
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };
   const ask = async (path, kind) => {
-    const answer = await fetch(path, { headers: { Accept: kind } }).catch(() => null);
-    return answer && answer.ok && !answer.redirected ? answer.text() : null;
+    try {
+      const answer = await fetch(path, { headers: { Accept: kind } });
+      return answer.ok && !answer.redirected ? await answer.text() : null;
+    } catch {
+      return null; // also if it was cut off
+    }
   };
 
   async function look() {
-    if (!document.hidden) {
+    try {
+      if (document.hidden) return;
       const now = await ask("/changes", "application/json");
-      if (now === null) say("Reconnecting");
-      else if (seen === null || status.textContent === "Reconnecting") say("Live");
-      if (now !== null && seen !== null && now !== seen) await refresh();
-      seen = now ?? seen;
+      if (now === null || (now !== seen && !(await refresh()))) return say("Reconnecting");
+      seen = now;
+      if (["", "Reconnecting"].includes(status.textContent)) say("Live");
+    } finally {
+      setTimeout(look, pause);
     }
-    setTimeout(look, pause);
   }
 
   async function refresh() {
     const text = await ask(location.href, "text/html");
-    if (text === null) return;
+    if (text === null) return false;
     const fresh = new DOMParser().parseFromString(text, "text/html");
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.querySelector(`[data-live="${part.dataset.live}"]`);
       if (other && !busy(part) && part.innerHTML !== other.innerHTML) exchange(part, other);
     }
     document.title = fresh.title;
-    const count = fresh.querySelector(".count")?.firstChild?.textContent || "0";
-    if (alarms !== null && alarms !== count) say(`${count} alarms waiting`);
+    const count = waiting(fresh);
+    if (alarms !== count) say(`${count} alarms waiting`);
     alarms = count;
+    return true;
   }
 
   function exchange(part, other) {
