@@ -21,7 +21,7 @@ from boundwatch.server.tables import audit, sessions, tokens
 
 SCOPES = ("report", "read", "administer")
 SESSION_SECONDS = 12 * 3600.0
-_REMEMBERED = 1.0  # seconds; within two a revoked token is refused everywhere, and its event streams end
+_REMEMBERED = 1.0  # seconds; within two a revoked token is refused everywhere
 
 
 @dataclass(frozen=True)

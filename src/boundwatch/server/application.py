@@ -40,7 +40,7 @@ from boundwatch.server.tables import tokens
 
 _SETTINGS_VARIABLE = "BOUNDWATCH_INTERNAL_SETTINGS"
 _LOG = logging.getLogger("boundwatch.server")
-_GRACE = 5  # seconds for requests in flight; open event streams are cut then
+_GRACE = 5  # seconds for requests in flight; what is open then is cut
 
 
 def create_application(settings: Settings) -> FastAPI:
