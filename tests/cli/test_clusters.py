@@ -69,3 +69,11 @@ def test_clusters_are_not_judged_by_a_certificate_of_trials(run, command):
     assert (
         "of single trials, and these are counted once for each scene; certify with --cluster" in refused.err
     )
+
+
+@pytest.mark.usefixtures("sheets")
+def test_a_certificate_of_clusters_judges_no_trials_line_by_line(run):
+    assert run("certify", "lab.csv", "--success", "ok", "--cluster", "scene", "-o", "c.json").code == 0
+    refused = run("watch", "c.json", "new.csv", "--state", "s")
+    assert (refused.code, refused.out) == (1, "")
+    assert "the certificate counts a cluster of trials once" in refused.err

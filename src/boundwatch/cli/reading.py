@@ -244,6 +244,9 @@ class Reading:
         names += [] if self.file_format in (None, "csv", "jsonl") else ["file_format"]
         why = f"does not go with {options}, where trials are read line by line"
         refuse({name: getattr(self, name) for name in names}, why)
+        if any(each.design.cluster is not None for each in judges):
+            problem = "the certificate counts a cluster of trials once, and here trials are read line by line"
+            raise InvalidSetting(problem, remedy="check the whole file once it is complete")
         beside = ("cost_range", "success_values", "trials", "count", "timeout_as", "empty_as")
         said = {name: value for name, value in self.arguments().items() if name in (*KINDS, *beside)}
         certified = next((each.measure or Measure("cost") for each in judges), None)
