@@ -31,7 +31,9 @@ def check_command(command: str) -> list[str]:
         raise _refusal(command, "is empty", "give a program and its arguments")
     if shutil.which(words[0]) is None:
         problem = f"cannot be started, {words[0]!r} is not a program that can be run"
-        raise _refusal(command, problem, "check its name and that it is executable")
+        raise InvalidSetting(
+            problem, name="on_alarm", value=command, remedy="check its name and that it is executable"
+        )
     return words
 
 
