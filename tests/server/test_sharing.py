@@ -157,8 +157,8 @@ def test_what_was_stored_before_a_repair_counts_before_it(two, monkeypatch):
     assert_replays(first.database)
 
 
-def test_what_cannot_be_counted_keeps_no_other_stream_from_it(two, monkeypatch, caplog):
-    first, other = two
+def one_that_fails_and_one_that_does_not(first, other, monkeypatch):
+    """Return two streams that the other process counts, one of which will fail at the episode "bad"."""
     _, theirs = owned(first, other)
     sound = next(name for name in NAMES if name != theirs and other.roster.owns(other.ids[name]))
     wait_until(lambda: waiting(first.database) == 0)
@@ -170,6 +170,12 @@ def test_what_cannot_be_counted_keeps_no_other_stream_from_it(two, monkeypatch, 
         real(self, cost, episode, *rest)
 
     monkeypatch.setattr(LiveDetector, "count", fail)
+    return theirs, sound
+
+
+def test_what_cannot_be_counted_keeps_no_other_stream_from_it(two, monkeypatch, caplog):
+    (first, other), real = two, LiveDetector.count
+    theirs, sound = one_that_fails_and_one_that_does_not(first, other, monkeypatch)
     monkeypatch.setattr(counting, "_LEAVE_ALONE", 0.5)
     first.submit([report(theirs, "bad")]).result()
     for turn in range(10):
@@ -187,17 +193,7 @@ def test_what_cannot_be_counted_keeps_no_other_stream_from_it(two, monkeypatch, 
 
 def test_a_handed_stream_alarms_beside_one_that_cannot_be_counted(two, monkeypatch):
     first, other = two
-    _, theirs = owned(first, other)
-    sound = next(name for name in NAMES if name != theirs and other.roster.owns(other.ids[name]))
-    wait_until(lambda: waiting(first.database) == 0)
-    real = LiveDetector.count
-
-    def fail(self, cost, episode="", *rest):
-        if episode == "bad":
-            raise ValueError("a detector with a fault")
-        real(self, cost, episode, *rest)
-
-    monkeypatch.setattr(LiveDetector, "count", fail)
+    theirs, sound = one_that_fails_and_one_that_does_not(first, other, monkeypatch)
     handed = [report(sound, i, 1) for i in range(5)]
     first.submit([report(theirs, "bad"), *handed]).result()
     wait_until(lambda: waiting(first.database) == 1, 4)

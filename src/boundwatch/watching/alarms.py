@@ -26,14 +26,12 @@ def check_command(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise _refusal(command, f"cannot be split into words, {error}", "close its quotes") from error
+        raise _unusable(command, f"cannot be split into words, {error}", "close its quotes") from error
     if not words:
-        raise _refusal(command, "is empty", "give a program and its arguments")
+        raise _unusable(command, "is empty", "give a program and its arguments")
     if shutil.which(words[0]) is None:
         problem = f"cannot be started, {words[0]!r} is not a program that can be run"
-        raise InvalidSetting(
-            problem, name="on_alarm", value=command, remedy="check its name and that it is executable"
-        )
+        raise _unusable(command, problem, "check its name and that it is executable")
     return words
 
 
@@ -59,15 +57,19 @@ def run_command(command: str, alarm: Mapping[str, Any]) -> None:
             check=False,
         )
     except (OSError, ValueError) as error:
-        raise _refusal(command, f"cannot be started, {error}", "check the command") from error
+        raise _undelivered(command, f"cannot be started, {error}", "check the command") from error
     except subprocess.TimeoutExpired as error:
         problem = f"did not end within {LONGEST_COMMAND:g} s"
-        raise _refusal(command, problem, "let it start what takes longer") from error
+        raise _undelivered(command, problem, "let it start what takes longer") from error
     if done.returncode:
-        raise _refusal(command, f"ended with code {done.returncode}", "it must exit with 0 on success")
+        raise _undelivered(command, f"ended with code {done.returncode}", "it must exit with 0 on success")
 
 
-def _refusal(command: str, problem: str, remedy: str) -> InvalidSetting:
+def _unusable(command: str, problem: str, remedy: str) -> InvalidSetting:
+    return InvalidSetting(problem, name="on_alarm", value=command, remedy=remedy)
+
+
+def _undelivered(command: str, problem: str, remedy: str) -> InvalidSetting:
     return InvalidSetting(f"the alarm command {command!r} {problem}", remedy=remedy)
 
 
