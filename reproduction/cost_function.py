@@ -173,15 +173,19 @@ def _draw_certificates(axes: Axes, results: Results) -> None:
     limits: dict[str, Any] = {"color": "#0072B2", "linewidth": 7, "alpha": 0.5, "solid_capstyle": "butt"}
     truth: dict[str, Any] = {"markersize": 14, "markeredgewidth": 2}
     printed: dict[str, Any] = {"color": "#D55E00", "markersize": 7}
-    labels: Sequence[str | None] = ("certified", "true expected cost", "Theorem 1 as printed")
+    theirs: dict[str, Any] = {"color": "#000000", "linewidth": 1.2, "marker": "_", "markersize": 7}
+    names = ("certified", "true expected cost", "Theorem 1 as printed", "the authors' certificates")
+    labels: Sequence[str | None] = names
     for place, row in enumerate(results.certificates):
         axes.plot([place] * 2, [row.lower, row.upper], label=labels[0], **limits)
         axes.plot(place, row.expected_cost, "k_", label=labels[1], **truth)
         axes.plot(place, row.bounds["upper_pinsker"], "v", label=labels[2], **printed)
-        labels = (None, None, None)  # the legend names each once
-    names = [row.millimeters for row in results.certificates]
-    axes.set_xticks(range(len(names)), names)
-    axes.set(xlabel="d_thresh, mm", ylabel="expected cost in training", xlim=(-0.6, len(names) - 0.4))
+        their = recorded.thresholds()[row.millimeters]
+        axes.plot([place + 0.32] * 2, [their["lower"], their["upper"]], label=labels[3], **theirs)
+        labels = (None,) * len(names)  # the legend names each once
+    thresholds = [row.millimeters for row in results.certificates]
+    axes.set_xticks(range(len(thresholds)), thresholds)
+    axes.set(xlabel="d_thresh, mm", ylabel="expected cost in training", xlim=(-0.6, len(thresholds) - 0.4))
     axes.set_ylim(0, None)
     style.bare(axes, "certificates")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -35,6 +36,14 @@ LEAST = 0.140
 """What Theorem 1 as printed is at least with 500 mugs and delta = 0.01, whatever the policy."""
 OFFSETS = {"hypothesis-test": 0.0, "confidence-interval": 0.95}
 """With these the threshold of both is the same, as in the paper."""
+
+THEIR_LOOK: dict[str, Any] = {
+    "color": "#000000",
+    "linestyle": "",
+    "markersize": 8,
+    "markerfacecolor": "none",
+    "markeredgewidth": 1.4,
+}
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ def draw(results: Results) -> Figure:
     """Draw both indicators with one standard deviation against the true shift."""
     figure = style.new_figure(7.2, 4.4)
     axes = figure.subplots()
-    rows = results.by_shift
+    rows, theirs = results.by_shift, [row for _, row in replayed(results.alpha)]
     shifts = [row.shift for row in rows]
     for detector, hatch in (("hypothesis-test", "////"), ("confidence-interval", "\\\\\\\\")):
         look = style.line(detector, label=f"{LABELS[detector]}: mean, and one standard deviation")
@@ -131,6 +140,9 @@ def draw(results: Results) -> Figure:
         if detector == "hypothesis-test":  # a probability: no band above 1 or below 0
             low, high = [max(value, 0.0) for value in low], [min(value, 1.0) for value in high]
         axes.fill_between(shifts, low, high, facecolor=look["color"], alpha=0.18, hatch=hatch, linewidth=0.0)
+        means = [row.mean[detector] + OFFSETS[detector] for row in theirs]
+        label = f"{LABELS[detector]}: mean, the authors' simulated grasps"
+        axes.plot([row.shift for row in theirs], means, marker=look["marker"], label=label, **THEIR_LOOK)
     style.level(axes, 0.95, "ADVERSE above 0.95", above=-12)
     axes.set(xlabel="true shift of the failure rate", ylabel="evidence of an adverse shift")
     style.bare(axes)
@@ -144,7 +156,8 @@ def caption(results: Results) -> Caption:
     limits = results.certificate
     return Caption(
         see="The two indicators against the true shift: the paper's rise with it. Above the dashed line "
-        "ADVERSE is declared.",
+        "ADVERSE is declared. Black: the authors' simulated grasps, with their bound of "
+        f"{recorded.certificate('arm').upper:g}.",
         numbers=f"{first.datasets} datasets of {first.n} for each of {len(results.placements)} "
         f"placements; true failure rates from {results.environments} other grasps each. "
         f"{limits.note} It is from {limits.n} mugs at delta = {limits.delta}.",
@@ -184,15 +197,13 @@ def tables(results: Results) -> list[Table]:
 def _replayed(results: Results) -> Table:
     """Judge the authors' simulated grasps with their bound: 20 datasets of 10 at every placement."""
     certificate, lines = recorded.certificate("arm"), []
-    detectors = both_tails(certificate, results.alpha)
-    for number, costs in recorded.simulated_placements().items():
-        row = Indicated.of(
-            certificate, results.alpha, costs, setting="", shift=Shift(0.0, 0.0), cost=float(costs.mean())
-        )
+    detectors, grasps = both_tails(certificate, results.alpha), recorded.simulated_placements()
+    for _, row in replayed(results.alpha):
+        costs = grasps[_number(row)]
         found = [tally(detector, costs, "", Shift(0.0, 0.0)) for detector in detectors]
         lines.append(
             {
-                "side of the square": f"{10 * number} cm",
+                "side of the square": f"{10 * _number(row)} cm",
                 "failures": percent(row.mean_cost),
                 "1 − p (mean)": f"{row.mean['hypothesis-test']:.3f}",
                 "ΔC (mean)": f"{row.mean['confidence-interval']:+.3f}",
@@ -203,6 +214,24 @@ def _replayed(results: Results) -> Table:
             }
         )
     return Table.of(f"The authors' simulated grasps, with their bound of {certificate.upper:g}", lines)
+
+
+def replayed(alpha: float) -> list[tuple[Shift, Indicated]]:
+    """Return shift and indicators of the authors' simulated grasps, placement by placement, with their bound.
+
+    Examples
+    --------
+    >>> [round(row.mean["hypothesis-test"], 2) for _, row in replayed(0.05)]
+    [0.0, 0.1, 0.75, 0.98, 1.0, 1.0]
+    """
+    certificate, grasps = recorded.certificate("arm"), recorded.simulated_placements()
+    reference, found = grasps[1].ravel(), []
+    for number, costs in grasps.items():
+        shift = Shift(0.0, 0.0) if number == 1 else Shift.between(costs.ravel(), reference)
+        cost, name = float(costs.mean()), f"placement:{number}"
+        row = Indicated.of(certificate, alpha, costs, setting=name, shift=shift, cost=cost)
+        found.append((shift, row))
+    return found
 
 
 def claims(results: Results) -> list[Claim]:

@@ -122,8 +122,7 @@ def draw(results: Results) -> Figure:
     costs = [row.expected_cost for row in results.policies]
     axes.plot(costs, places, "k|", markersize=12, markeredgewidth=2, label="expected cost")
     axes.set_yticks(list(places), [row.name for row in results.policies])
-    axes.invert_yaxis()
-    axes.set(xlabel="cost (a limit of 1 says nothing)", xlim=(0, 1.02))
+    axes.set(xlabel="cost (a limit of 1 says nothing)", xlim=(0, 1.02), ylim=(len(places) - 0.5, -0.5))
     style.bare(axes)
     style.legend_below(figure, axes, 3, fontsize=9)
     return figure

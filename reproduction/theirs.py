@@ -11,7 +11,7 @@ from typing import Any
 
 from reproduction import baselines, cost_function, difficulty, mug_placement, rates, recorded
 from reproduction.certification import Limits
-from reproduction.judging import PAPERS_N, Indicated, Shift, Tally, both_tails, margin, tally
+from reproduction.judging import PAPERS_N, Tally, both_tails, margin, tally
 from reproduction.recorded import Published
 
 DELTA, ALPHA = 0.01, 0.05
@@ -115,13 +115,14 @@ def _cost_function() -> cost_function.Results:
 
 def _mug_placement() -> mug_placement.Results:
     certificate, grasps = recorded.certificate("arm"), recorded.simulated_placements()
-    reference, tallies, placements = grasps[1].ravel(), [], []
-    for number, costs in grasps.items():
-        name = f"placement:{number}"
-        shift = Shift(0.0, 0.0) if number == 1 else Shift.between(costs.ravel(), reference)
-        tallies += [tally(detector, costs, name, shift) for detector in both_tails(certificate, ALPHA)]
-        cost = float(costs.mean())
-        placements.append(Indicated.of(certificate, ALPHA, costs, setting=name, shift=shift, cost=cost))
+    replayed = mug_placement.replayed(ALPHA)
+    tallies = [
+        tally(detector, costs, row.setting, shift)
+        for (shift, row), costs in zip(replayed, grasps.values(), strict=True)
+        for detector in both_tails(certificate, ALPHA)
+    ]
+    placements = [row for _, row in replayed]
+    reference = grasps[1].ravel()
     limits = mug_placement.MugLimits(
         "theorem-1",
         certificate.lower,
