@@ -29,7 +29,6 @@ import numpy as np
 
 import boundwatch as bw
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader
@@ -69,7 +68,7 @@ def watch(certificate: str, stream: str, state: str, number: str | None) -> None
     """Count a stream as the command does, and print what was counted."""
     loaded = bw.Certificate.load(certificate)
     with Store(state, "watch") as store:
-        reader = TrialReader(Declared(design=Design(id=number)), stream)
+        reader = TrialReader(Declared.of(id=number), stream)
         session = Watch(build_detectors(loaded, "sequential-test", {}), stream, store, reader)
         resume(session, {})
         source = session.open(stream, follow=stream != "-")

@@ -66,7 +66,7 @@ GROUP = re.compile(r"^[A-Z][\w ]*:\n(?:(?: .*)?\n?)*?(?=^\S|\Z)", re.M)
 def render(width: int = 100) -> str:
     """Return the page."""
     os.environ["COLUMNS"] = str(width)
-    certify = app.find("certify").parser("").format_help()
+    certify = app.find("certify").help("")
     (options,), (rare,) = (each.findall(certify) for each in (OPTIONS, RARE))
     shown = f"{options}\n{rare}".rstrip()
     file = {" ".join(each.split()) for each in ENTRY.findall(f"{options}\n")}
@@ -112,7 +112,7 @@ def _once(group: str, said: set[str], file: set[str]) -> str:
 def _helps(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the help of a command, and of those that it has."""
     name = " ".join(path)
-    yield path, command.help(name) if hasattr(command, "find") else command.parser(name).format_help()
+    yield path, command.help(name)
     for each in getattr(command, "names", ()):
         yield from _helps(command.find(each), *path, each)
 

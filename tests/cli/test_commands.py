@@ -15,6 +15,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.cli import app
+from boundwatch.cli.options import Parser
 from program import PROGRAM, forked
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -51,7 +52,7 @@ def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path
         command, words = app, list(words)
         while hasattr(command, "find"):
             command = command.find(words.pop(0))
-        command.parser("boundwatch").read(words)  # refuses what it does not know
+        Parser(command.options, str).read(words)  # refuses what it does not know
         assert all(each.text for each in command.options)
 
 

@@ -10,7 +10,6 @@ from pyarrow import parquet
 
 import boundwatch as bw
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting
 from boundwatch.readers import Line, read_costs
 from boundwatch.watching.trials import TrialReader
@@ -71,7 +70,7 @@ def test_strata_of_a_certificate_are_no_answer_where_none_are_judged(tmp_path):
 
 def test_a_stream_is_asked_about_at_the_second_task_also_after_a_restart():
     def reader(**design):
-        declared = Declared.of(success="ok", design=Design(**design))
+        declared = Declared.of(success="ok", **design)
         return TrialReader(replace(declared, answers=("by", "where")), "log")
 
     first, second = [Line(1, b"task,ok"), Line(2, b"mug,yes")], [Line(3, b"mug,no"), Line(4, b"bowl,no")]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidSetting
 
@@ -20,19 +20,19 @@ def test_any_name_can_be_declared_to_hold_anything(kind, name):
 
 
 def test_columns_are_found_in_any_case_and_spacing():
-    declared = Declared.of(success=" GRASPED", design=Design(by="Robot"))
+    declared = Declared.of(success=" GRASPED", by="Robot")
     assert declared.layout(HEADER).measure.column == "grasped"
-    assert declared.layout(HEADER).located == {"Robot": "robot"}
+    assert declared.layout(HEADER).roles == {"by": ["robot"]}
     assert Declared.of(cost="a").layout(["A", "a"]).measure.column == "a"
 
 
 def test_the_header_is_the_row_that_has_the_declared_columns():
-    declared = Declared.of(success="grasped", design=Design(where={"robot": "arm-1"}))
-    assert declared.fits(HEADER)
-    assert not declared.fits(["Results of May", "", "grasped"])
-    assert Declared().fits(["trial", "Success"])
-    assert not Declared().fits(["trial", "grasped"])
-    assert Declared(certified=Measure("success", "grasped")).fits(["trial", "grasped"])
+    declared = Declared.of(success="grasped", where={"robot": "arm-1"})
+    assert declared.fitting([HEADER])[0]
+    assert not declared.fitting([["Results of May", "", "grasped"]])[0]
+    assert Declared().fitting([["trial", "Success"]])[0]
+    assert not Declared().fitting([["trial", "grasped"]])[0]
+    assert Declared(certified=Measure("success", "grasped")).fitting([["trial", "grasped"]])[0]
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,21 @@ def test_what_is_not_known_is_asked_for(declared, names, argument):
     assert next(part for part in refused.value.remedy if isinstance(part, Argument)).name == argument
 
 
-@pytest.mark.parametrize(
-    "design", [Design(by="site"), Design(where={"site": "lab"}), Design(pair_by=("site",))]
-)
+@pytest.mark.parametrize("design", [{"by": "site"}, {"where": {"site": "lab"}}, {"pair_by": ("site",)}])
 def test_a_column_of_the_design_that_is_not_there_is_asked_for(design):
     with pytest.raises(InvalidSetting) as refused:
-        Declared.of(success="grasped", design=design).layout(HEADER)
-    role = next(name for name in ("by", "where", "pair_by") if getattr(design, name))
-    assert Argument(role) in refused.value.remedy
+        Declared.of(success="grasped", **design).layout(HEADER)
+    assert Argument(next(iter(design))) in refused.value.remedy
 
 
 def test_columns_of_one_name_are_refused():
     for declared, names in ((Declared.of(cost="a"), ["A", "A "]), (Declared(), ["cost", "Cost"])):
         with pytest.raises(InvalidSetting, match="2 columns"):
             declared.layout(names)
+
+
+def certified(measure):
+    return Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, measure=measure)
 
 
 FORCE, GRASPED = Measure("cost", "force", (0, 50)), Measure("success", "grasped", success_values=("in bin",))
@@ -81,17 +82,17 @@ FORCE, GRASPED = Measure("cost", "force", (0, 50)), Measure("success", "grasped"
         (Declared(certified=Measure("success", "success")), ["cost", "is_success"], None, "is_success"),
         (Declared(certified=Measure("success")), ["cost", "success"], None, "success"),
         (Declared(certified=FORCE), ["trial", "force"], None, FORCE),
-        (Declared.of(cost="force", certified=FORCE), ["force"], None, FORCE),
-        (Declared.of(cost="grip", certified=FORCE), ["grip"], None, Measure("cost", "grip", (0, 50))),
-        (Declared.of(cost="force", cost_range=(0, 9), certified=FORCE), ["force"], None, (0, 9)),
-        (Declared.of(success="force", certified=FORCE), ["force"], None, Measure("success", "force")),
+        (Declared.of([certified(FORCE)], cost="force"), ["force"], None, FORCE),
+        (Declared.of([certified(FORCE)], cost="grip"), ["grip"], None, Measure("cost", "grip", (0, 50))),
+        (Declared.of([certified(FORCE)], cost="force", cost_range=(0, 9)), ["force"], None, (0, 9)),
+        (Declared.of([certified(FORCE)], success="force"), ["force"], None, Measure("success", "force")),
         (Declared.of(cost_range=(0, 5)), ["reward"], None, Measure("reward", "reward", (0, 5))),
         (Declared(), ["a", "b"], ("success", "b"), Measure("success", "b")),
         (Declared(certified=Measure("cost")), [], None, Measure("cost")),
         (Declared(certified=FORCE), [], None, Measure("cost", None, (0, 50))),
         (Declared(certified=Measure("success")), [], None, Measure("success")),
         (Declared.of(success="1"), [], None, Measure("success", "1")),
-        (Declared.of(reward="r", certified=Measure("reward", "r", (0, 1))), ["r"], None, (0, 1)),
+        (Declared.of([certified(Measure("reward", "r", (0, 1)))], reward="r"), ["r"], None, (0, 1)),
     ],
 )
 def test_what_is_read(declared, names, says, expected):
@@ -108,4 +109,4 @@ def test_what_is_read(declared, names, says, expected):
 @pytest.mark.parametrize("role", ["strata", "cluster", "by", "policy", "id"])
 def test_a_column_is_not_measured_and_something_else(role):
     with pytest.raises(InvalidSetting, match=f"{role} = 'Grasped' is a column that is measured"):
-        Declared.of(success="grasped", design=Design(**{role: "Grasped"})).layout(HEADER)
+        Declared.of(success="grasped", **{role: "Grasped"}).layout(HEADER)

@@ -6,7 +6,6 @@ from contextlib import nullcontext
 import pytest
 
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design
 from boundwatch.errors import Argument, Refusal
 from boundwatch.readers import Line, TextRows, read_costs
 from sheets import SHEETS, Sheet
@@ -47,7 +46,7 @@ def test_line_by_line_as_a_whole(sheet: Sheet, restart):
 
 
 def costs(parts, flags, restart):
-    declared = Declared.of(**flags, design=Design())
+    declared = Declared.of(**flags)
     text = TextRows(declared, "sheet")
     for number, raw in enumerate(parts, start=1):
         if (block := text.take_lines([Line(number, raw)])) is not None:

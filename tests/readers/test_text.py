@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal
 from boundwatch.readers import Line, TextRows, arrow
 
@@ -47,8 +46,7 @@ def together(blocks):
 
 
 def of(**given):
-    design = Design(**{name: given.pop(name) for name in ("by", "where", "strata") if name in given})
-    return Declared.of(design=design, **given)
+    return Declared.of(**given)
 
 
 OBJECTS = '{"n": 1, "cost": 1}\n{"n": 2, "cost": 0}\n'
@@ -162,13 +160,13 @@ def test_nothing_is_refused():
 def test_what_was_skipped_is_noted(text, notes):
     rows = TextRows(Declared(), "lab.csv")
     rows.take_lines(lines(text.encode()))
-    assert len(rows.notes) == notes
+    assert len(rows.said) == notes
 
 
 def test_windows_letters_are_read_and_noted():
     rows = TextRows(Declared(), "lab.csv")
     rows.take_lines(lines("Prüfer,cost\nJürgen,0.5\n".encode("cp1252")))
-    assert rows.notes == ["read as Windows-1252"]
+    assert rows.said == ["read as Windows-1252"]
 
 
 plain = st.floats(0, 1).map(repr) | st.sampled_from(["0", "1", "0.5", ".5", "1.", "1e-3"])

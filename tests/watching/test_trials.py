@@ -5,19 +5,18 @@ import json
 import pytest
 
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.readers import Line, read_costs
 from boundwatch.watching.sources import open_lines
-from boundwatch.watching.trials import Trial, TrialReader, WithPredictions, read_on, trials_of
+from boundwatch.watching.trials import Trial, TrialReader, read_on, trials_of
 
 
 def lines(text):
     return [Line(number, raw) for number, raw in enumerate(text.encode().split(b"\n"), 1) if raw]
 
 
-def reader(*, design=None, **columns):
-    return TrialReader(Declared.of(**columns, design=design or Design()), "log")
+def reader(**columns):
+    return TrialReader(Declared.of(**columns), "log")
 
 
 SHEETS = {
@@ -71,7 +70,7 @@ def test_reading_goes_back_to_the_last_trial_that_was_counted():
 
 
 def test_ids_and_tasks():
-    some = reader(success="ok", design=Design(by="robot", id="n", where={"site": "lab"}))
+    some = reader(success="ok", by="robot", id="n", where={"site": "lab"})
     found = some.read(lines("n;robot;site;ok\n7;arm;lab;no\n8;arm;home;no\nx;arm;lab;yes\n")).trials
     assert found == [Trial(2, 1.0, "arm", 7), Trial(4, 0.0, "arm", "x")]
     fault = some.read([Line(5, b";arm;lab;yes")]).fault
@@ -79,7 +78,7 @@ def test_ids_and_tasks():
 
 
 def test_predictions_are_columns():
-    some = reader(design=WithPredictions(predicted="critic", unlabeled="others"))
+    some = reader(predicted="critic", unlabeled="others")
     text = '{"cost": 0.5, "critic": 0.4, "others": "0.1 0.2"}\n{"cost": 0.5, "critic": null, "others": ""}\n'
     assert [one.predictions for one in some.read(lines(text)).trials] == [(0.4, [0.1, 0.2]), None]
     assert isinstance(some.read([Line(3, b'{"cost": 0, "critic": "x", "others": ""}')]).fault, InvalidCost)
@@ -96,7 +95,7 @@ def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_fi
     (tmp_path / "f.csv").write_text(text)
     whole = trials_of(read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"}))
     for size in (1, 2, 5):
-        some, given = reader(success="ok", design=Design(where={"site": "field"})), lines(text)
+        some, given = reader(success="ok", where={"site": "field"}), lines(text)
         taken = [some.read(given[start : start + size]) for start in range(0, len(given), size)]
         assert [each.fault for each in taken] == [None] * len(taken)
         found = [one for each in taken for one in each.trials]
@@ -106,7 +105,7 @@ def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_fi
 
 def test_an_id_of_thousands_of_digits_is_a_name():
     digits = "9" * 5000
-    taken = reader(success="ok", design=Design(id="n")).read(lines(f"n,ok\n7,yes\n{digits},no\n"))
+    taken = reader(success="ok", id="n").read(lines(f"n,ok\n7,yes\n{digits},no\n"))
     assert [one.id for one in taken.trials] == [7, digits]
 
 
@@ -136,6 +135,6 @@ def test_a_row_that_was_not_asked_for_may_be_empty_below_a_word(tmp_path):
 
 
 def test_a_whole_number_is_one_id_however_json_writes_it():
-    some = reader(success="ok", design=Design(id="trial"))
+    some = reader(success="ok", id="trial")
     lines = [Line(1, b'{"trial": 1, "ok": true}'), Line(2, b'{"trial": 1.0, "ok": true}')]
     assert [repr(trial.id) for trial in some.read(lines).trials] == ["1", "1"]

@@ -8,7 +8,6 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.readers.lines import LineSplitter
@@ -25,12 +24,11 @@ CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 
 def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_alarm=None, **options):
     store, levels = Store(state, "watch"), options.pop("levels", {})
-    design = Design(id=number, by=by)
     session = Watch(
         build_detectors(certificate, options.pop("detector", "sequential-test"), levels),
         source,
         store,
-        TrialReader(Declared.of(design=design, certified=Measure("cost")), source),
+        TrialReader(Declared.of([CERT], by_line=True, id=number, by=by), source),
         settings={"id": number, "by": by} | options.pop("settings", {}),
         alarms=Alarms(on_alarm),
         **options,

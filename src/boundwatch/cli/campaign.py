@@ -135,8 +135,8 @@ class _Source:
 
 def _lines(stream: str, reading: Reading, rule: Stopping) -> _Source:
     """Return trials as their lines come; of several tasks, once each of them has come."""
-    design = reading.design()
-    reader = reading.read_lines(stream, design, "--follow or a pipe", ANSWERS)
+    reader = reading.read_lines(stream, "--follow or a pipe", answers=ANSWERS)
+    design = reader.declared.design
     trials: Iterator[Trial] = filter(None, arriving(stream, reader, wait=rule.follow))
     tasks, first = design.weights or None, list[Trial]()
     if design.strata is not None and tasks is None:

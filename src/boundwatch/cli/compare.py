@@ -331,7 +331,7 @@ def _follow(
     as_json: bool,
 ) -> Named:
     """Read both files as they grow, print a line per look, and return them once answered or stopped."""
-    reading.refuse_several()
+    reading.arguments()
     a, b = (_arrivals(path, reading, binary) for path in paths)
     following = Following(a, b, lambda binary: build(binary=binary))
     with suppress(KeyboardInterrupt):
@@ -343,7 +343,7 @@ def _follow(
 
 def _arrivals(path: str, reading: Reading, binary: bool) -> Arrivals:
     """Return the trials of a file as its lines are written."""
-    reader = reading.read_lines(path, reading.design(), "--follow", ANSWERS, binary=binary)
+    reader = reading.read_lines(path, "--follow", answers=ANSWERS, binary=binary)
     came = (each and (each.number, each.cost) for each in arriving(path, reader, wait=True))
     return Arrivals(path, came, lambda: reader.measure, binary)
 

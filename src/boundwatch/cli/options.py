@@ -78,11 +78,28 @@ class Option:
     panel: str
     limits: tuple[float, float] = (-math.inf, math.inf)
 
-    def add_to(self, parser: Any, *, shown: bool = True) -> None:
-        """Let argparse read it, and show it in the help."""
+    @property
+    def heading(self) -> str:
+        """How it is written."""
+        value = "" if self.kind is bool else f" {self.metavar}"
+        return ", ".join(f"{each}{value}" for each in self.flags) or self.metavar
+
+    @property
+    def help(self) -> str:
+        """What it means."""
+        if self.default is NEEDED:
+            return f"{self.text} [required]" if self.flags else self.text
+        told = self.default is None or self.default is False or "[default" in self.text
+        return self.text if told else f"{self.text} [default: {self.default}]"
+
+    def add_to(self, parser: Any) -> None:
+        """Let argparse read it."""
         origin, inner = get_origin(self.kind), get_args(self.kind)
         needed = self.default is NEEDED
-        settings: dict[str, Any] = {"metavar": self.metavar, "default": None if needed else self.default}
+        settings: dict[str, Any] = {
+            "metavar": None if self.flags else self.metavar,
+            "default": None if needed else self.default,
+        }
         if self.flags:
             settings |= {"dest": self.name, "action": _Given}  # `Parser.read` asks for those that are needed
         elif origin is list:
@@ -92,13 +109,9 @@ class Option:
         if self.kind is bool:
             settings["nargs"] = 0
         elif origin is tuple:
-            settings |= {"nargs": len(inner), "metavar": tuple(self.metavar.split())}
+            settings["nargs"] = len(inner)
         elif origin is Literal:
             settings["choices"] = inner
-        text = self.text + (" [required]" if needed and self.flags else "")
-        if not (needed or self.default is None or self.default is False or "[default" in text):
-            text += f" [default: {self.default}]"
-        settings["help"] = text.replace("%", "%%") if shown else argparse.SUPPRESS
         parser.add_argument(*(self.flags or [self.name]), type=self._read, **settings)
 
     def _read(self, text: str) -> Any:
@@ -137,11 +150,18 @@ class _Given(argparse.Action):
 class Parser(argparse.ArgumentParser):
     """Reads the words of a command line; errors are exceptions."""
 
-    def __init__(self, options: Sequence[Option], **settings: Any) -> None:
-        super().__init__(add_help=False, allow_abbrev=False, **settings)
+    def __init__(self, options: Sequence[Option], help: Callable[[], str]) -> None:  # noqa: A002
+        super().__init__(allow_abbrev=False, usage="")
+        self.format_help = help  # type: ignore[method-assign]
         self.given: dict[str, Any] = {}
-        self.lists = {each.name for each in options if get_origin(each.kind) is list}
-        self._needed = {o.name: "/".join(o.flags) for o in options if o.flags and o.default is NEEDED}
+        self.lists: set[str] = set()
+        self._needed: dict[str, str] = {}
+        for each in options:
+            each.add_to(self)
+            if get_origin(each.kind) is list:
+                self.lists.add(each.name)
+            if each.flags and each.default is NEEDED:
+                self._needed[each.name] = "/".join(each.flags)
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # argparse knows no exponents
 
     def read(self, words: Sequence[str]) -> dict[str, Any]:
@@ -152,10 +172,6 @@ class Parser(argparse.ArgumentParser):
         if self._needed.keys() - self.given.keys():
             self.error(_REQUIRED)
         return found
-
-    def format_help(self) -> str:
-        """Return the help without empty lines between its groups."""
-        return re.sub(r"\n\n(?=(?:Arguments|The \w+|Options|Example):\n|  --)", "\n", super().format_help())
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print."""

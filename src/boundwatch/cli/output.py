@@ -140,7 +140,7 @@ def seen(known: Any, cost: float) -> str:
     return f"cost {cost:<6.4g} mean {known.mean_cost:<7.4f}"
 
 
-def each_of(loaded: Certificate | CertificateFamily | None) -> list[Certificate]:
+def each_of(loaded: Certificate | Mapping[str, Certificate] | None) -> list[Certificate]:
     """Return the certificates of a file, if there is one."""
     return [loaded] if isinstance(loaded, Certificate) else list((loaded or {}).values())
 

@@ -12,12 +12,12 @@ from boundwatch.cli import output as out
 from boundwatch.cli.options import WrongUsage, refuse, refuse_if
 from boundwatch.cli.spelling import flag
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design, Reduction
+from boundwatch.episodes.design import Reduction
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import COUNTS, KINDS, Kind, Measure
+from boundwatch.episodes.measure import COUNTS, KINDS, Kind
 from boundwatch.episodes.words import normal
 from boundwatch.errors import Argument, InvalidSetting, ProvenanceMismatch
-from boundwatch.readers import Format, read_costs
+from boundwatch.readers import Format, read
 
 if TYPE_CHECKING:  # those who read whole files do without
     from boundwatch.watching.trials import Trial, TrialReader
@@ -132,51 +132,35 @@ class Reading:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `read_costs` that these options are."""
-        self.refuse_several()
-        firsts = {name: next(iter(getattr(self, name) or ()), None) for name in (*KINDS, "trials", "sheet")}
-        lists = {"success_values": self.success_values or (), "fill_down": self.fill_down or ()}
-        return vars(self) | firsts | lists | {"where": self.conditions, "weights": self.parsed_weights}
-
-    @property
-    def conditions(self) -> dict[str, str]:
-        """The value that rows must have, in each column."""
-        found: dict[str, str] = {}
+        if len(columns := self.columns) > 1:
+            raise WrongUsage(
+                f"{_listed(columns.items(), ' and ')} go together in certify and check, or in compare "
+                "with one file that has a column per policy; name one column"
+            )
+        given = dict(vars(self))
+        for name in (*KINDS, "trials", "sheet"):
+            given[name], *more = given[name] or [None]
+            if more and name in ("sheet", "trials"):
+                place = "compare and one workbook" if name == "sheet" else "a column of counts for each"
+                raise WrongUsage(f"several --{name} go with {place}; name one")
+        where, weights = dict[str, str](), dict[str, float]()
         for each in self.where or ():
             column, equals, value = each.partition("=")
-            refuse_if(
-                {
-                    f"--where {each}: write COL=VALUE": not column or not equals,
-                    f"--where {column} is given twice; no row can have both values": column in found,
-                }
-            )
-            found[column] = value
-        return found
-
-    @property
-    def parsed_weights(self) -> dict[str, float]:
-        """What each task counts.
-
-        Examples
-        --------
-        >>> Reading(weights=["mug=2,bowl", "cup=0.5"]).parsed_weights
-        {'mug': 2.0, 'bowl': 1.0, 'cup': 0.5}
-        """
-        found: dict[str, float] = {}
+            if not column or not equals:
+                raise WrongUsage(f"--where {each}: write COL=VALUE")
+            if column in where:
+                raise WrongUsage(f"--where {column} is given twice; no row can have both values")
+            where[column] = value
         for each in ",".join(self.weights or ()).split(",") if self.weights else ():
             task, _, weight = (each if "=" in each else f"{each}=1").strip().rpartition("=")
             wrong = WrongUsage(f"--weights {each}: give each task once, as TASK=NUMBER")
-            if not task or task in found:
+            if not task or task in weights:
                 raise wrong
             try:
-                found[task] = float(weight)
+                weights[task] = float(weight)
             except ValueError:
                 raise wrong from None
-        return found
-
-    def design(self, kind: type[Design] = Design, **others: Any) -> Design:
-        """Return how rows relate, as far as options say so; `others` are further fields."""
-        own = {name: getattr(self, name) for name in ("strata", "cluster", "episode", "reduce")}
-        return kind(**own | {"where": self.conditions, "weights": self.parsed_weights} | others)
+        return given | {"where": where, "weights": weights}
 
     def read(
         self,
@@ -184,15 +168,19 @@ class Reading:
         *,
         certificate: Certificate | Mapping[str, Certificate] | None = None,
         allow_own: bool | None = None,
+        binary: bool | None = None,
         **others: Any,
     ) -> Episodes:
         """Read costs, for a certificate to judge them if there is one; its own with `allow_own`.
 
         That is None for a command without the option. `others` are further arguments of `read_costs`.
         """
-        settings = self.arguments() | others
+        given = self.arguments() | others
+        settings = {"file_format": given.pop("file_format"), "sheet": given.pop("sheet"), "binary": binary}
+        judges = out.each_of(certificate)
         try:
-            return read_costs(path, certificate=certificate, allow_own=bool(allow_own), **settings)
+            declared = Declared.of(judges, **given)
+            return read(path, declared, certificate=certificate, allow_own=bool(allow_own), **settings)
         except ProvenanceMismatch as error:
             if allow_own is not None:
                 error.remedy += (" (", Argument("allow_own", True), " shows what it would say)")
@@ -206,8 +194,8 @@ class Reading:
         `others` are arguments of `read`.
         """
         metrics = metrics_of(certificates)
-        reading = self._with(metrics)
-        if len(reading.columns) < 2 or (certificates is not None and not metrics):
+        reading = self._with(metrics) if metrics else self
+        if len(columns := reading.columns) < 2 or (certificates is not None and not metrics):
             by = certificates.by if isinstance(certificates, CertificateFamily) and by is None else by
             episodes = reading.read(path, certificate=certificates, by=by, **others)
             return Read((episodes,), {"": episodes} if by is None else episodes.split(), by)
@@ -219,68 +207,52 @@ class Reading:
         )
         parts = {
             column: reading.only(column).read(path, certificate=metrics.get(normal(column)), **others)
-            for column in reading.columns
+            for column in columns
         }
         return Read(tuple(parts.values()), parts, METRIC)
 
     def read_lines(
         self,
         stream: str,
-        design: Design,
-        options: str,
-        answers: tuple[str, ...],
+        why: str,
         *,
         judges: Sequence[Certificate] = (),
         binary: bool = False,
+        **others: Any,
     ) -> TrialReader:
         """Return what reads trials line by line, as these options want it; refuse what is read as a whole.
 
-        `answers` are the arguments by which a column of tasks can be declared.
+        `why` are the options that ask for it, `others` further arguments of `read_costs`.
         """
         from boundwatch.watching.sources import name_of
         from boundwatch.watching.trials import TrialReader
 
         names = ["sheet", "episode", "reduce", "fill_down", "cluster"]
         names += [] if self.file_format in (None, "csv", "jsonl") else ["file_format"]
-        why = f"does not go with {options}, where trials are read line by line"
-        refuse({name: getattr(self, name) for name in names}, why)
+        refuse(
+            {name: getattr(self, name) for name in names},
+            f"does not go with {why}, where trials are read line by line",
+        )
         if any(each.design.cluster is not None for each in judges):
             problem = "the certificate counts a cluster of trials once, and here trials are read line by line"
             raise InvalidSetting(problem, remedy="check the whole file once it is complete")
-        beside = ("cost_range", "success_values", "trials", "count", "timeout_as", "empty_as")
-        said = {name: value for name, value in self.arguments().items() if name in (*KINDS, *beside)}
-        certified = next((each.measure or Measure("cost") for each in judges), None)
-        declared = replace(
-            Declared.of(**said, design=design, certified=certified),
-            answers=answers,
-            as_is=self.as_is,
-            certified_where=judges[0].design.where if judges else {},
-        )
+        declared = Declared.of(judges, by_line=True, **self.arguments() | others)
         binary = binary or (bool(judges) and all(each.binary for each in judges))
         return TrialReader(declared, name_of(stream), binary=binary)
 
     def _with(self, metrics: Mapping[str, Certificate]) -> Reading:
         """Return the same with the columns of the certificates of several, unless they are given."""
         known = [each.measure for each in metrics.values() if each.measure is not None]
-        if 0 < len(self.columns) < len(known):
+        named = len(self.columns)
+        if 0 < named < len(known):
             remedy: list[str | Argument] = ["name none, or the same ones:"]
             for measure in known:
                 remedy += [" ", Argument(measure.kind, measure.column)]
             raise InvalidSetting("these are certificates of several columns", remedy=tuple(remedy))
-        if self.columns or not known:
+        if named:
             return self
         columns: Any = {kind: [each.column for each in known if each.kind == kind] for kind in KINDS}
         return replace(self, **columns)
-
-    def refuse_several(self) -> None:
-        """Refuse several columns or sheets where one is read."""
-        if len(self.columns) > 1:
-            raise WrongUsage(
-                f"{_listed(self.columns.items(), ' and ')} go together in certify and check, or in compare "
-                "with one file that has a column per policy; name one column"
-            )
-        for name, where in (("sheet", "compare and one workbook"), ("trials", "a column of counts for each")):
-            refuse_if({f"several --{name} go with {where}; name one": len(getattr(self, name) or ()) > 1})
 
     def refuse_without_costs(self, **others: object) -> None:
         """Refuse options of reading where nothing is read: they would be ignored."""

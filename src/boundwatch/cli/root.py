@@ -11,7 +11,6 @@ Heavy packages (torch, matplotlib, pyarrow) are imported inside functions.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import shutil
@@ -57,6 +56,7 @@ usage; 3 check, watch or compare, with --exit-code, found a worse world or polic
 worse by at most the --margin."""
 _TOGETHER = ("certify", "verify", "show", "check", "report", "watch")
 """The commands around a certificate, which need nearly the same: they are imported together."""
+_COLUMN = 30  # where the help of options begins, at most
 _SIGPIPE = 141  # what a shell says of a program that ended as nobody read on
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -76,40 +76,37 @@ class Command:
     def __call__(self, words: Sequence[str], path: str) -> None:
         """Run it with the words of a command line that follow its name."""
         try:
-            self._run(self.parser(path).read(words))
+            self._run(Parser(self.options, partial(self.help, path)).read(words))
         except WrongUsage as wrong:
             wrong.path = wrong.path or path
             raise
 
-    def parser(self, path: str) -> Parser:
-        """Return what reads its options and has its help: in groups, if it reads a file."""
-        reads = any(each.name == "success_values" for each in self.options)
-        rare = [each for each in self.options if reads and RARE.fullmatch(each.name)]
-        also = ", ".join(f"{each.flags[-1]} {each.metavar} ({each.text})" for each in rare)
-        arguments = [each for each in self.options if not each.flags]
-        shown = [f"[{a.metavar.strip('[]')}]" if a.default is None else a.metavar for a in arguments]
-        found = Parser(
-            self.options,
-            usage=" ".join([path, "[OPTIONS]", *shown]),
-            description=_filled(self.about),
-            epilog="\n    ".join(["Example:", *self.example.splitlines()]),
-            formatter_class=partial(
-                argparse.RawDescriptionHelpFormatter, max_help_position=30, width=_width()
-            ),
-        )
-        panels = {"Arguments": arguments}
+    def help(self, path: str) -> str:
+        """Return what it does and its options: in groups, if it reads a file."""
+        panels: dict[str, list[tuple[str, str]]] = {title: [] for title in PANELS}
+        reads, also = any(each.name == "success_values" for each in self.options), []
+        words = ["usage:", path, "[OPTIONS]"]
         for each in self.options:
-            if each.flags:
-                panels.setdefault(each.panel if reads else "Options", []).append(each)
-        for title in (each for each in PANELS if each in panels):
-            about = _filled(f"Also: {also}.", "") if rare and title == rare[0].panel else None
-            group = found.add_argument_group(title, about)
-            for each in panels[title]:
-                each.add_to(group, shown=each not in rare)
-        if len(panels) == 1 and arguments:
-            group = found.add_argument_group("Options")
-        group.add_argument("-h", "--help", action="help", help="Show this message and exit.")
-        return found
+            if not each.flags:
+                words.append(f"[{each.metavar.strip('[]')}]" if each.default is None else each.metavar)
+            if reads and RARE.fullmatch(each.name):
+                also.append(f"{each.flags[-1]} {each.metavar} ({each.text})")
+            else:
+                title = "Arguments" if not each.flags else each.panel if reads else "Options"
+                panels[title].append((each.heading, each.help))
+        panels["The output" if reads else "Options"].append(("-h, --help", "Show this message and exit."))
+        longest = max(len(heading) for entries in panels.values() for heading, _ in entries)
+        column = min(longest + 4, _COLUMN)
+        lines = [" ".join(words), "", _filled(self.about)]
+        for title in filter(panels.__getitem__, panels):
+            lines.append(f"{title}:")
+            lines += [_filled(f"Also: {', '.join(also)}.")] if also and title == "The file" else []
+            for heading, text in panels[title]:
+                texts = textwrap.wrap(text, _width() - column)
+                beside = len(heading) <= column - 4 and texts
+                lines.append(f"  {heading}".ljust(column) + texts.pop(0) if beside else f"  {heading}")
+                lines += [" " * column + each for each in texts]
+        return "\n".join([*lines, "Example:", *(f"    {line}" for line in self.example.splitlines()), ""])
 
 
 class Group:

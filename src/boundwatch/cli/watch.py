@@ -15,14 +15,13 @@ from boundwatch.cli.options import refuse_if
 from boundwatch.cli.reading import ANSWERS, Loaded, Reading, metrics_of
 from boundwatch.cli.root import command
 from boundwatch.episodes.compatibility import refuse_other_weights
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import KINDS
 from boundwatch.errors import Argument, InvalidSetting, Place
 from boundwatch.watching.alarms import Alarms, check_command, run_command
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import WithPredictions, trials_of
+from boundwatch.watching.trials import trials_of
 from boundwatch.watching.watch import Watch, build_detectors, counted
 
 
@@ -87,7 +86,7 @@ def watch(
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
     levels = {name: value for name, value in given.items() if value is not None}
     kind = detector if predicted is None else "predicted-test"
-    reading.refuse_several()
+    read = reading.arguments()
     refuse_if(
         {
             "--follow is for files; standard input is always waited for": follow and stream == "-",
@@ -116,21 +115,18 @@ def watch(
     by = loaded.by if by is None and not isinstance(loaded, Certificate) else by
     answers = ANSWERS if strata else ("by", "where")
     names: dict[str, Any] = {"by": by, "id": number, "strata": strata}
-    design = Design(**names, where=reading.conditions, weights=reading.parsed_weights)
+    others: dict[str, Any] = {**names, "predicted": predicted, "unlabeled": unlabeled, "answers": answers}
     if isinstance(loaded, Certificate):
-        refuse_other_weights(design, loaded)
-    if predicted is not None and unlabeled is not None:
-        design = WithPredictions(**vars(design), predicted=predicted, unlabeled=unlabeled)
+        refuse_other_weights(read["weights"], loaded)
     reader = None
     if state or number or predicted or follow or skip_malformed or stream == "-" or is_pipe(stream):
         options = "--follow, --state, --id, --predicted, --skip-malformed or a pipe"
-        reader = reading.read_lines(stream, design, options, answers, judges=out.each_of(loaded))
+        reader = reading.read_lines(stream, options, judges=out.each_of(loaded), **others)
     columns = (*KINDS, "cost_range", "success_values", "timeout_as", "empty_as", "where")
-    read = {name: value for name, value in reading.arguments().items() if name in columns}
     settings = {
         "source": stream if stream == "-" else str(Path(stream).absolute()),
         "detector": kind,
-        **{name: list(value) if isinstance(value, tuple) else value for name, value in read.items()},
+        **{name: list(read[name]) if isinstance(read[name], tuple) else read[name] for name in columns},
         **names,
         "predicted": predicted,
         "unlabeled": unlabeled,

@@ -139,8 +139,10 @@ def _read(
     values = np.fromiter(map(known.__getitem__, listed), np.float64, len(listed))
     if words:
         odd = {cell for cell in known if not known[cell] and _usual(cell) is not False}
-    else:
+    elif measure.empty_as is not None:
         odd = {cell for cell in known if _is_mode(measure, cell)}
+    else:
+        return values, {}
     return values, dict(Counter(str(cell).strip() for cell in listed if cell in odd))
 
 

@@ -18,6 +18,7 @@ from boundwatch.certificates.record import costs_digest
 from boundwatch.episodes.declared import is_customary
 from boundwatch.episodes.design import USUAL_REDUCTION, Design
 from boundwatch.episodes.measure import COUNTS, Measure
+from boundwatch.episodes.notes import rows_of
 from boundwatch.episodes.words import normal
 from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch
 
@@ -49,7 +50,8 @@ def compared(
 ) -> Episodes:
     """Return new episodes with warnings if no verdict should be built on them."""
     allow_own = check_flag(allow_own, "allow_own")
-    tasks = {task: part.costs for task, part in episodes.split().items()}
+    rows = rows_of(episodes.keys.get("by", ()))
+    tasks = {task: episodes.costs[places] for task, places in rows.items()}
     if isinstance(certificates, Certificate):
         _refuse_other_design(episodes, certificates)
         # Of several robots, first what is true of all.
@@ -71,7 +73,9 @@ def compared(
             usual = doubt.kind == "chance" and doubt.constant and doubt.n < costs.size
             (notes if usual else warnings).append(f"{whose}: {doubt}" if whose else doubt.problem)
             said_of_all = said_of_all or (not task and doubt.kind == "measure")
-    return replace(episodes, warnings=tuple(dict.fromkeys(warnings)), notes=tuple(dict.fromkeys(notes)))
+    found = tuple(dict.fromkeys(warnings)), tuple(dict.fromkeys(notes))
+    unchanged = found == (episodes.warnings, episodes.notes)
+    return episodes if unchanged else replace(episodes, warnings=found[0], notes=found[1])
 
 
 def _doubts(
@@ -96,15 +100,16 @@ def _refuse_other_design(episodes: Episodes, certificate: Certificate) -> None:
         problem = "the certificate is not of the mean over tasks"
         remedy = ("certify with ", Argument("strata"), ", or leave it out")
         raise InvalidSetting(problem, where=where, remedy=remedy)
-    refuse_other_weights(design, certificate, where)
+    refuse_other_weights(design.weights, certificate, where)
 
 
-def refuse_other_weights(design: Design, certificate: Certificate, where: Place | None = None) -> None:
+def refuse_other_weights(
+    weights: Mapping[str, float], certificate: Certificate, where: Place | None = None
+) -> None:
     """Refuse weights of tasks other than the certified ones."""
-    certified, total = {each.name: each.weight for each in certificate.strata}, sum(design.weights.values())
-    given = {name: weight / total for name, weight in design.weights.items()}
-    alike = given.keys() == certified.keys() and all(abs(given[n] - certified[n]) <= 1e-9 for n in given)
-    if given and not alike:
+    certified, total = {each.name: each.weight for each in certificate.strata}, sum(weights.values()) or 1
+    shares = {name: weight / total for name, weight in weights.items()} or certified
+    if shares.keys() != certified.keys() or any(abs(shares[n] - certified[n]) > 1e-9 for n in shares):
         problem, leave = "are not those of the certificate, whose mean is judged", "leave them out"
         raise InvalidSetting(problem, where=where, name="weights", remedy=f"{leave}, or certify with them")
 

@@ -9,13 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from boundwatch._support.schema import FrozenMapping
+from boundwatch._support.validation import shortest
 from boundwatch.episodes.design import Design
-from boundwatch.episodes.measure import COUNTS, KINDS, Kind, Measure, check_range, split_words
+from boundwatch.episodes.measure import COUNTS, KINDS, Kind, Measure, check_range
 from boundwatch.episodes.words import normal, number
 from boundwatch.errors import Argument, InvalidSetting, Place
+
+if TYPE_CHECKING:
+    from boundwatch.certificates.certificate import Certificate
 
 DEFAULTS: Mapping[str, Kind] = {
     "cost": "cost",
@@ -35,7 +40,8 @@ CUSTOMARY: Mapping[str, Kind] = {
 Said = tuple[Kind, str | None]
 """What a format says about itself: what the column of the outcome holds, and its name."""
 
-_BESIDE = ("trials", "count", "timeout_as", "empty_as")
+_BESIDE = ("trials", "count", "timeout_as", "empty_as", "cost_range", "success_values")
+_OF_DESIGN = Design.__dataclass_fields__
 _SHOWN = 5
 _MOST_COLUMNS = 8
 
@@ -80,8 +86,8 @@ class Layout(NamedTuple):
     """Which columns of a file are read, and how: resolved once, when their names are known."""
 
     measure: Measure
-    located: dict[str, str]
-    """The names in the file of the columns of the design, by those declared."""
+    roles: dict[str, list[str]]
+    """The names in the file of the columns of the design, by what they are declared as."""
     questions: dict[str, Question]
     """What is asked about other columns."""
     wanted: list[str]
@@ -105,30 +111,36 @@ class Declared:
     certified_where: Mapping[str, str] = field(default_factory=FrozenMapping)  # the rows of the certificate
 
     @classmethod
-    def of(
-        cls,
-        *,
-        cost_range: tuple[float, float] | None = None,
-        success_values: Sequence[str] | str = (),
-        design: Design = Design(),  # noqa: B008  # it is frozen
-        certified: Measure | None = None,
-        **given: Any,
-    ) -> Declared:
-        """Return what arguments declare, `given` by their names: a column for a kind of measure, and others.
+    def of(cls, certificates: Sequence[Certificate] = (), *, by_line: bool = False, **given: Any) -> Declared:
+        """Return what arguments of `read_costs` declare, `given` by their names.
 
-        Ranges, words and the like are the certificate's unless others are given.
+        What was not declared is as certified: ranges, words and the like, and how rows relate unless they are
+        read `by_line`, but for the rows that are meant.
         """
+        fields = {name: given[name] for name in _OF_DESIGN if given.get(name)}
+        certified, design, known = None, Design(), Design()
+        if certificates:
+            certified = certificates[0].measure or Measure("cost")  # of bare costs
+            known = certificates[0].design
+            design = design if by_line else replace(known, where={})
+            if given.get("episode") is not None:  # then the certificate's rule is for other steps
+                fields.setdefault("reduce", None)
         said = {name: given[name] for name in _BESIDE if given.get(name) is not None}
-        said |= {} if cost_range is None else {"cost_range": check_range(cost_range)}
-        said |= {"success_values": split_words(success_values)} if success_values else {}
+        if isinstance(said.get("empty_as"), float | int):
+            said["empty_as"] = shortest(said["empty_as"])
+        if "cost_range" in said:
+            said["cost_range"] = check_range(said["cost_range"])
+        if not said.get("success_values"):
+            said.pop("success_values", None)
         named: list[Said] = [(kind, given[kind]) for kind in KINDS if given.get(kind) is not None]
         if [kind for kind, _ in named] == ["successes", "failures"] and "trials" not in said:
             said["failures"] = named.pop()[1]
         if len(named) > 1:
             several = " and ".join(f"{kind}={column!r}" for kind, column in named)
             raise InvalidSetting(f"{several} cannot both be read", remedy="name one column")
-        beside = cls(None, design, certified, FrozenMapping(said))
-        return cls(beside._measure(*named[0]), design, certified) if named else beside
+        asks = tuple(given.get("answers", ())), bool(given.get("as_is")), known.where
+        found = cls(None, replace(design, **fields), certified, FrozenMapping(said), *asks)
+        return replace(found, measure=found._measure(*named[0]), beside=FrozenMapping()) if named else found
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -137,20 +149,26 @@ class Declared:
         measured = beside if self.measure is None else self.measure.columns if self.measure.column else ()
         return tuple(dict.fromkeys(filter(None, [*measured, *self.design.columns])))
 
-    @property
-    def is_numbered(self) -> bool:
-        """Whether the column to read was named by its number."""
-        return self.measure is not None and (self.measure.column or "").isdigit()
+    def fitting(self, readings: Sequence[Sequence[str]]) -> tuple[Sequence[str], bool]:
+        """Return the widest reading of a row that has all columns that were declared, or nothing.
 
-    def fits(self, names: Sequence[str]) -> bool:
-        """Return whether a row of names has all columns that were declared.
-
-        If none was declared to be read, it must have the certificate's or a customary one.
+        If none was declared to be read, it must have the certificate's or a customary one. Also return
+        whether it may be a row already: if columns are numbered, or none is wanted and it is all numbers.
         """
-        known = set(map(normal, names))
-        certified = "" if self.certified is None else normal(self.certified.column or "")
-        read = self.measure is not None or not known.isdisjoint([*DEFAULTS, *filter(None, [certified])])
-        return read and known.issuperset(map(normal, self.columns))
+        columns = set(map(normal, self.columns))
+        is_numbered = self.measure is not None and (self.measure.column or "").isdigit()
+        if is_numbered or not columns:
+            for cells in readings:
+                if all(map(number, cells)):
+                    return (), True
+        certified = None if self.certified is None else self.certified.column
+        read = {*DEFAULTS, normal(certified or "cost")}
+        found: Sequence[str] = ()
+        for cells in readings:
+            known = set(map(normal, cells))
+            if len(cells) > len(found) and known >= columns and (self.measure is not None or known & read):
+                found = cells
+        return found, is_numbered
 
     def layout(self, names: Sequence[str], says: Said | None = None) -> Layout:
         """Return how costs are read from a file with these columns, and what is asked; a list has none.
@@ -161,10 +179,11 @@ class Declared:
         """
         measure = self.measure or self._measure(*(self._as_certified(names, says) or says or _only(names)))
         if measure.column is not None and (names or measure.column != "1" or measure.counted):
-            own = {"column": measure.kind, "trials": "trials", "failures": "failures", "count": "count"}
-            columns = {name: column for name in own if (column := getattr(measure, name)) is not None}
-            found = {name: _find(names, column, own[name]) for name, column in columns.items()}
-            measure = measure if found == columns else replace(measure, **found)  # type: ignore[arg-type]
+            found: dict[str, Any] = {}
+            for name in ("column", "trials", "failures", "count"):
+                if (column := getattr(measure, name)) is not None:
+                    found[name] = _find(names, column, measure.kind if name == "column" else name)
+            measure = measure if found.items() <= vars(measure).items() else replace(measure, **found)
         if measure.counted and self.answers and "count" not in self.answers:
             problem = f"column {measure.column!r} counts trials, and their order matters here"
             remedy = "give a row per trial, in their order; certify, check and compare --once take counts"
@@ -172,34 +191,35 @@ class Declared:
         if measure.counted and self.design.episode is not None:
             problem, remedy = "goes with rows that are steps, not with counts", "leave it out"
             raise InvalidSetting(problem, name="episode", value=self.design.episode, remedy=remedy)
-        located = {column: _find(names, column, argument) for argument, column in self.design.named}
+        layout = Layout(measure, {}, {}, [], [], [])
         for argument, column in self.design.named:
-            if argument not in ("where", "fill_down") and located[column] in measure.columns:
+            layout.roles.setdefault(argument, []).append(place := _find(names, column, argument))
+            if argument not in ("where", "fill_down") and place in measure.columns:
                 problem, remedy = "is a column that is measured", "name another, or leave it out"
                 raise InvalidSetting(problem, name=argument, value=column, remedy=remedy)
-        wanted = list(dict.fromkeys([*measure.columns, *located.values()]))
-        others = {name: normal(name) for name in names if name not in wanted and names.count(name) == 1}
-        scenes = [name for name, key in others.items() if key in SCENES and not self.as_is]
-        numbering = [name for name, key in others.items() if key in NUMBERING]
-        return Layout(measure, located, self._questions(names, measure), wanted, numbering, scenes)
+        layout.wanted.extend(dict.fromkeys(chain(measure.columns, *layout.roles.values())))
+        self._look(names, layout)
+        return layout
 
-    def _questions(self, names: Sequence[str], measure: Measure) -> dict[str, Question]:
-        """Return what is asked about columns of a file, unless they are declared or read."""
-        if self.as_is:
-            return {}
-        known = dict(_ASKED)
-        for column, value in self.certified_where.items():
+    def _look(self, names: Sequence[str], layout: Layout) -> None:
+        """Say what is asked about columns, and which others may number rows or repeat scenes."""
+        known = {} if self.as_is else dict(_ASKED)
+        for column, value in () if self.as_is else self.certified_where.items():
             why = f"and the certificate is of {value}"
             known[normal(column)] = Question(why, ("where",), "all are meant", known=value)
-        # Strata that came with a certificate answer nothing where no strata are judged.
-        named = [each for each in self.columns if each != self.design.strata or "strata" in self.answers]
-        said = {normal(each) for each in (*named, *measure.columns)}
-        in_order = bool(self.answers) and "count" not in self.answers  # rows are time
-        if in_order:  # and sharing a task is no answer
-            others = (*replace(self.design, pair_by=()).columns, *measure.columns)
-            said -= {"task"}.difference(map(normal, others))
-        asked = {name: known[key] for name in names if (key := normal(name)) in known.keys() - said}
-        return {name: each for name, each in asked.items() if self.answers or not each.in_order}
+        measured = set(map(normal, layout.measure.columns))
+        said = measured.union(map(normal, self.columns))
+        if self.design.strata is not None and "strata" not in self.answers:
+            said.discard(normal(self.design.strata))  # those of a certificate, where no strata are judged
+        if self.answers and "count" not in self.answers:  # rows are time: sharing a task is no answer
+            said -= {"task"} - measured.union(map(normal, replace(self.design, pair_by=()).columns))
+        for name in names:
+            key = normal(name)
+            if key in known and key not in said and (self.answers or not known[key].in_order):
+                layout.questions[name] = known[key]
+            if name not in layout.wanted and names.count(name) == 1:
+                layout.numbering.extend([name] if key in NUMBERING else ())
+                layout.scenes.extend([name] if key in SCENES and not self.as_is else ())
 
     def _as_certified(self, names: Sequence[str], says: Said | None) -> Said | None:
         """Return the column that the certificate means, if there is one."""
@@ -221,7 +241,7 @@ class Declared:
         if self.certified is not None and self.certified.kind == kind:
             same = normal(column or "") == normal(self.certified.column or "")
             # Trials go with their column.
-            names = ("cost_range", "success_values", *(("failures", *_BESIDE) if same else _BESIDE[2:]))
+            names = ("failures", *_BESIDE) if same else _BESIDE[2:]
             certified = {name: getattr(self.certified, name) for name in names}
             known = {name: value for name, value in certified.items() if value is not None} | known
         return Measure(kind, column, **known)

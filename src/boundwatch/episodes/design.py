@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, Literal, get_args
 
 from boundwatch._support.schema import FrozenMapping
@@ -44,6 +46,8 @@ class Design:
         Rows to read: those with these values in these columns.
     fill_down
         Columns in which an empty cell means what the one above it does, as in merged cells.
+    predicted, unlabeled
+        What was predicted for the trial, and for scenes that were not run.
 
     Examples
     --------
@@ -65,13 +69,20 @@ class Design:
     where: Mapping[str, str] = field(default_factory=FrozenMapping)
     weights: Mapping[str, float] = field(default_factory=FrozenMapping)
     fill_down: tuple[str, ...] = ()
+    predicted: str | None = None
+    unlabeled: str | None = None
 
     def __post_init__(self) -> None:
         for several in ("pair_by", "fill_down"):
             given = getattr(self, several)
             names = given.split(",") if isinstance(given, str) else given
             object.__setattr__(self, several, tuple(filter(None, map(str.strip, names))))
-        object.__setattr__(self, "where", _conditions(self.where))
+        where: object = self.where
+        if not isinstance(where, Mapping):
+            problem, example = "is not a mapping of columns to values", 'give {"site": "lab"}'
+            raise InvalidSetting(problem, name="where", value=where, remedy=example)
+        texts = zip(map(str, where), map(str, where.values()), strict=True)
+        object.__setattr__(self, "where", FrozenMapping(texts))
         if self.weights:
             object.__setattr__(self, "weights", FrozenMapping(check_weights(self.weights)))
         for name in _SINGLE:
@@ -88,19 +99,18 @@ class Design:
     @property
     def named(self) -> list[tuple[str, str]]:
         """Every argument that names a column, with that column."""
-        single = [(name, getattr(self, name)) for name in _SINGLE if getattr(self, name)]
-        others = {"pair_by": self.pair_by, "where": self.where, "fill_down": self.fill_down}
-        return single + [(name, column) for name, columns in others.items() for column in columns]
+        found: list[tuple[str, str]] = []
+        for name in _SINGLE:
+            if column := getattr(self, name):
+                found.append((name, column))
+        for name in ("pair_by", "where", "fill_down"):
+            found += zip(repeat(name), getattr(self, name))
+        return found
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are needed to place a row, each once."""
-        return tuple(dict.fromkeys(column for _, column in self.named))
-
-    @property
-    def lists(self) -> tuple[str, ...]:
-        """The columns whose cells may be lists."""
-        return ()
+        return tuple(dict.fromkeys(map(itemgetter(1), self.named)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values: what was declared and nothing else."""
@@ -109,13 +119,13 @@ class Design:
         return {name: kinds[name](each) if name in kinds else each for name, each in plain.items()}
 
     def __str__(self) -> str:
-        named = [f"{name} {column}" for name, column in self.named if name in _SINGLE]
+        named = [f"{name} {column}" for name in _SINGLE if (column := getattr(self, name))]
         named += [f"pairs by {', '.join(self.pair_by)}"] if self.pair_by else []
         named += [f"{column} is {value}" for column, value in self.where.items()]
         return ", ".join(["a step per row" if self.episode else "an episode per row", *named])
 
 
-_SINGLE = ("strata", "cluster", "by", "policy", "episode", "id")
+_SINGLE = ("strata", "cluster", "by", "policy", "episode", "id", "predicted", "unlabeled")
 
 
 def check_weights(weights: Mapping[str, float]) -> dict[str, float]:
@@ -129,10 +139,3 @@ def check_weights(weights: Mapping[str, float]) -> dict[str, float]:
         str(task): check_number(weight, f"weights[{task!r}]", what, SMALLEST_WEIGHT, remedy=remedy)
         for task, weight in weights.items()
     }
-
-
-def _conditions(where: object) -> Mapping[str, str]:
-    if not isinstance(where, Mapping):
-        problem, remedy = "is not a mapping of columns to values", 'give {"site": "lab"}'
-        raise InvalidSetting(problem, name="where", value=where, remedy=remedy)
-    return FrozenMapping({str(column): str(value) for column, value in where.items()})

@@ -103,9 +103,10 @@ class Episodes:
         if binary is None:
             binary = measure.succeeds or looks_binary(values)
             notes = notes if measure.succeeds or not binary else (*notes, binary_note(values.size))
-        given = {"strata": strata, "cluster": clusters}
-        known: dict[Any, Sequence[Any]] = {role: each for role, each in given.items() if each is not None}
-        design, named = design or Design(), _keys({**(keys or {}), **known}, values.size)
+        design, named = (
+            design or Design(),
+            _keys({"strata": strata, "cluster": clusters, **(keys or {})}, values.size),
+        )
         if "cluster" in named:
             design = design if design.cluster else replace(design, cluster="cluster")
             if not repeats:
@@ -162,9 +163,8 @@ class Episodes:
         {'a': [0.1, 0.3], 'b': [0.2]}
         """
         design = replace(self.design, by=None) if role == "by" else replace(self.design, policy=None)
-        others = replace(
-            self, design=design, keys={name: self.keys[name] for name in self.keys if name != role}
-        )
+        keys = {name: self.keys[name] for name in self.keys if name != role}
+        others = replace(self, design=design, keys=keys)
         return {task: others.take(rows) for task, rows in rows_of(self.keys.get(role, ())).items()}
 
     def __repr__(self) -> str:
@@ -181,15 +181,18 @@ def _of_rows(keys: Keys, rows: Sequence[int]) -> Keys:
     return FrozenMapping({role: tuple(names[row] for row in rows) for role, names in keys.items()})
 
 
-def _keys(given: Mapping[Role, Sequence[Any]], n: int) -> Keys:
+def _keys(given: Mapping[Role, Sequence[Any] | None], n: int) -> Keys:
+    found: dict[Role, tuple[str, ...]] = {}
     for role, names in given.items():
         if role not in ROLES:
             remedy = f"choose from {ROLES}"
             raise InvalidSetting("is not a role of a column", name="keys", value=role, remedy=remedy)
-        if len(names) != n:
-            problem = f"has {len(names)} values for {n} episodes"
-            raise InvalidSetting(problem, name=role, remedy="give one per episode")
-    return FrozenMapping({role: tuple(map(str, names)) for role, names in given.items()})
+        if names is not None:
+            if len(names) != n:
+                problem = f"has {len(names)} values for {n} episodes"
+                raise InvalidSetting(problem, name=role, remedy="give one per episode")
+            found[role] = tuple(map(str, names))
+    return FrozenMapping(found)
 
 
 def _clustered(

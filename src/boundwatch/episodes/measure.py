@@ -79,10 +79,13 @@ class Measure:
 
     def __post_init__(self) -> None:
         check_choice(self.kind, "kind", KINDS)
-        for name, column in ((self.kind, self.column), *((each, getattr(self, each)) for each in _BESIDE)):
+        for name in ("column", *_BESIDE):
+            column = getattr(self, name)
             if column is not None and not (isinstance(column, str) and column.strip()):
-                problem, remedy = "is not the name of a column", "give one"
-                raise InvalidSetting(problem, name=name, value=column, remedy=remedy)
+                name = self.kind if name == "column" else name
+                raise InvalidSetting(
+                    "is not the name of a column", name=name, value=column, remedy="give one"
+                )
         if self.cost_range is not None:
             object.__setattr__(self, "cost_range", check_range(self.cost_range))
         if self.success_values != ():
@@ -122,7 +125,7 @@ class Measure:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns whose cells make costs; the only one of a list is called 1."""
-        return (self.column or "1", *filter(None, (getattr(self, name) for name in _BESIDE)))
+        return tuple(filter(None, (self.column or "1", self.trials, self.failures, self.count)))
 
     @property
     def counted(self) -> bool:

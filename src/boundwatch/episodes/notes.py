@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from operator import itemgetter
 from typing import TypeVar
 
@@ -33,7 +34,7 @@ _MOST_TO_RANK = 10_000  # of longer files, means of as many stretches are ranked
 
 def rows_of(names: Sequence[_Name]) -> dict[_Name, NDArray[np.int64]]:
     """Return the places of each name, in the order in which they appear."""
-    order = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    order = dict(zip(dict.fromkeys(names), count(), strict=False))
     groups = np.fromiter(map(order.__getitem__, names), np.int64, len(names))
     ends = np.cumsum(np.bincount(groups))
     return dict(zip(order, np.split(np.argsort(groups, kind="stable"), ends), strict=False))
@@ -86,24 +87,26 @@ def repeats(
         return
 
 
-def total(names: Sequence[str], read: Array) -> int | None:
-    """Return the row that may be the total or the mean of others; None if its name and value do not say so.
+def total(columns: Mapping[str, Sequence[str]], read: Array) -> tuple[str, int] | None:
+    """Return the row that may be the total or the mean of others, and the column of names that says so.
 
     Its name occurs once and is a longer form (mug total) of that of the rows just above it; or it is the last
     row, all other names repeat, and what is read is not 0 or 1, which a mean may well be by chance.
     """
-    places, binary = rows_of(names), bool(((read == 0) | (read == 1)).all())
-    several = {name: rows for name, rows in places.items() if rows.size > 1}
-    single = [int(rows[0]) for name, rows in places.items() if name not in several] if several else []
-    for row in single if len(names) == read.size else ():
-        above = names[row - 1] if row else ""
-        longer = above != "" and above in several and above in names[row]
-        of = read[several[above]] if longer else read[:row]
-        last = not binary and single == [row] == [read.size - 1] and of.min() < of.max()
-        if longer and binary and read[row] == of.sum():
-            return row
-        if (longer or last) and abs(read[row] - of.mean()) <= _ROUNDED:
-            return row
+    binary = bool(((read == 0) | (read == 1)).all())
+    for column, names in columns.items():
+        places = rows_of(names)
+        several = {name: rows for name, rows in places.items() if rows.size > 1}
+        single = [int(rows[0]) for name, rows in places.items() if name not in several] if several else []
+        for row in single if len(names) == read.size else ():
+            above = names[row - 1] if row else ""
+            longer = above != "" and above in several and above in names[row]
+            of = read[several[above]] if longer else read[:row]
+            last = not binary and single == [row] == [read.size - 1] and of.min() < of.max()
+            if longer and binary and read[row] == of.sum():
+                return column, row
+            if (longer or last) and abs(read[row] - of.mean()) <= _ROUNDED:
+                return column, row
     return None
 
 

@@ -6,8 +6,8 @@ and their format, and `reading` puts them together.
 """
 
 from boundwatch.readers.lines import GrowingFile, Position, pipe_lines
-from boundwatch.readers.reading import read_costs
+from boundwatch.readers.reading import read, read_costs
 from boundwatch.readers.table import Format, Line
 from boundwatch.readers.text import TextRows
 
-__all__ = ["Format", "GrowingFile", "Line", "Position", "TextRows", "pipe_lines", "read_costs"]
+__all__ = ["Format", "GrowingFile", "Line", "Position", "TextRows", "pipe_lines", "read", "read_costs"]

@@ -42,7 +42,7 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
                 values[place] = next((cell.value for each in formulas for cell in each), None)
             yield row, values
 
-    return rows.table("xlsx", map(rows.take, in_parts(filled())))
+    return rows.of("xlsx", map(rows.take, in_parts(filled())))
 
 
 def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> str:
@@ -58,7 +58,7 @@ def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> st
     for name in names:
         heads = [list(map(label, cells)) for _, cells in islice(_rows(book[name]), _LOOKED_AT)]
         filled += [name] if heads else []
-        fitting += [name] if any(map(declared.fits, heads)) else []
+        fitting += [name] if any(declared.fitting([cells])[0] for cells in heads) else []
     if not filled:
         raise empty(source)
     if len(filled) > 1 and len(fitting) != 1:

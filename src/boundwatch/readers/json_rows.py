@@ -58,7 +58,7 @@ def read_array(data: bytes, source: str, declared: Declared) -> Table:
             content = element if names or isinstance(element, dict) else {"1": element}
             yield number, _cells(content, table, number)
 
-    return table.table("json", map(table.keep, in_parts(cells())))
+    return table.of("json", map(table.keep, in_parts(cells())))
 
 
 def document(data: bytes | str, where: Place) -> Any:
@@ -75,12 +75,12 @@ def document(data: bytes | str, where: Place) -> Any:
 
 def _cells(element: object, table: Rows, number: int) -> list[Any]:
     """Return an object's cells; what was asked for must be there, and be a value."""
-    content, listed = _flat(element, table.place(number)), table.declared.design.lists
+    content = _flat(element, table.place(number))
     for name in table.wanted:
         if name not in content:
             where = table.place(number, name)
             raise InvalidCost("is missing", where=where, remedy="every episode needs it")
-        if isinstance(content[name], list) and name not in listed:
+        if isinstance(content[name], list) and name not in table.lists:
             where, problem = table.place(number, name), "is a list, not the value of one episode"
             raise InvalidCost(problem, where=where, value=content[name], remedy=_ONE)
     return [value.strip() if isinstance(value, str) else value for value in map(content.get, table.names)]

@@ -37,10 +37,9 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
                 where = rows.place(number, missing[0])
                 raise InvalidCost("is missing", where=where, remedy="every message needs it")
             yield number, list(map(cells.get, rows.names))
-        table.notes.append(f"topic {topic}, {number} messages")
+        rows.notes.append(f"topic {topic}, {number} messages")
 
-    table = rows.table("mcap", map(rows.keep, in_parts(messages())))
-    return table
+    return rows.of("mcap", map(rows.keep, in_parts(messages())))
 
 
 def _choose(offered: dict[str, tuple[str, ...]], declared: Declared, source: str) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.validation import check_choice, check_flag, shortest
+from boundwatch._support.validation import check_choice, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.cells import Converted, convert
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.counts import refuse_shares, refuse_total
-from boundwatch.episodes.declared import Declared, one_value
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import USUAL_REDUCTION, Design, Reduction
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
@@ -27,11 +27,11 @@ from boundwatch.episodes.notes import gaps, repeats, rows_of, suspicions, total
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, inspect_robots, json_rows, lerobot, mcap, npy, parquet, sb3, vla_eval
 from boundwatch.readers.opening import check_archive, open_source, placed, recognize, whole
-from boundwatch.readers.table import MOST_LABELS, Block, Format, Table, empty, too_large
+from boundwatch.readers.table import MOST_LABELS, Block, Choice, Format, Table, empty, too_large
 from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
-_SHOWN = 6
+_ROLES = ("strata", "cluster", "by", "policy", "id", "episode")
 _FILES: dict[str, Callable[[IO[bytes], str, Declared], Table]] = {
     "npy": npy.read,
     "parquet": parquet.read,
@@ -45,7 +45,6 @@ _DOCUMENTS: dict[str, Callable[[bytes, str, Declared], Table]] = {
     "vla-eval": vla_eval.read,
 }
 """What reads a document that is kept as a whole."""
-_ROLES = ("strata", "cluster", "by", "policy", "id")
 Array = NDArray[np.float64]
 
 
@@ -133,15 +132,31 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
     given = dict(locals())  # all that was declared, by its name
-    allow_own, as_is = check_flag(allow_own, "allow_own"), check_flag(as_is, "as_is")
-    binary = None if binary is None else check_flag(binary, "binary")
+    del given["path"]
+    declared = Declared.of(_certificates(certificate), **given)
+    others: dict[str, Any] = {"binary": binary, "file_format": file_format, "sheet": sheet}
+    return read(path, declared, certificate=certificate, allow_own=allow_own, **others)
+
+
+def read(
+    path: str | os.PathLike[str],
+    declared: Declared,
+    *,
+    binary: bool | None = None,
+    certificate: Certificate | Mapping[str, Certificate] | None = None,
+    allow_own: bool = False,
+    file_format: Format | None = None,
+    sheet: str | None = None,
+) -> Episodes:
+    """Read the costs of episodes from a file, as was declared; see `read_costs`."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidSetting("is not a path", name="path", value=path, remedy="give costs as they are")
     if file_format is not None:
         check_choice(file_format, "file_format", get_args(Format))
-    known = [] if certificate is None else _certificates(certificate)
-    declared = _declared(given, known)
-    if binary is None and known:
+    known = _certificates(certificate)
+    if binary is not None:
+        binary = check_flag(binary, "binary")
+    elif known:
         binary = all(one.binary for one in known) or None
     path = os.fspath(path)
     source = "standard input" if path == "-" else path
@@ -151,9 +166,9 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
         else:
             file = opened.enter_context(open_source(path, source))
             table = _table(file, source, declared, file_format, sheet)
-        own = table.strata if "strata" in answers and declared.design.strata is None else None
-        if own in table.layout.questions:  # the tasks that the format names itself, where they are asked for
-            table.layout.located[own] = own
+        own = table.strata
+        if own in table.layout.questions and "strata" in declared.answers and declared.design.strata is None:
+            table.layout.roles["strata"] = [own]  # the tasks that the format names itself
             del table.layout.questions[own]
             declared = dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
         episodes = _episodes(table, declared, binary, judged=bool(known))
@@ -161,33 +176,15 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
 
 
 def _certificates(certificate: object) -> list[Certificate]:
+    """Return what judges, if anything does: a certificate, or one per task."""
+    if certificate is None:
+        return []
     each = list(certificate.values()) if isinstance(certificate, Mapping) else [certificate]
-    if not each or not all(isinstance(one, Certificate) for one in each):
+    known = [one for one in each if isinstance(one, Certificate)]
+    if not known or len(known) < len(each):
         problem, remedy = "is neither a certificate nor one per task", "load it first with Certificate.load"
         raise InvalidSetting(problem, name="certificate", value=certificate, remedy=remedy)
-    return [one for one in each if isinstance(one, Certificate)]
-
-
-def _declared(given: Mapping[str, Any], certificates: Sequence[Certificate]) -> Declared:
-    """Return what was declared; what was not is as certified, but for the rows that are meant."""
-    names = {field.name for field in dataclasses.fields(Design)}
-    fields = {name: value for name, value in given.items() if name in names and value}
-    if certificates and given["episode"] is not None:  # then the certificate's rule is for other steps
-        fields.setdefault("reduce", None)
-    certified = certificates[0].design if certificates else Design()
-    empty_as = given["empty_as"]
-    if not (empty_as is None or isinstance(empty_as, str)):
-        empty_as = shortest(empty_as)
-    return dataclasses.replace(
-        Declared.of(
-            **dict(given) | {"empty_as": empty_as},
-            design=dataclasses.replace(certified, **({"where": {}} | fields)),
-            certified=(certificates[0].measure or Measure("cost")) if certificates else None,  # of bare costs
-        ),
-        answers=tuple(given["answers"]),
-        as_is=given["as_is"],
-        certified_where=certified.where,
-    )
+    return known
 
 
 def _table(
@@ -208,38 +205,42 @@ def _table(
 
 def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: bool) -> Episodes:
     """Take all blocks: an episode is a row, or several rows that are its steps."""
-    design, measure, located = declared.design, table.layout.measure, table.layout.located
-    roles = {role: located[column] for role in _ROLES if (column := getattr(design, role)) is not None}
-    roles |= {f"pair {place}": located[column] for place, column in enumerate(design.pair_by)}
-    if (episode := design.episode or table.episode) is not None:
-        roles["episode"] = located.get(episode, episode)
-        design = dataclasses.replace(design, reduce=_reduction(design, table), episode=episode)
-    taken = _Taken({role: [] for role in roles})
-    for block in _kept(table, declared):
-        found = block.costs(measure, table.notation, binary=bool(binary), scaled=episode is None)
-        taken.add(block, found, roles)
-    if taken.counted and not declared.as_is:
-        _refuse_totals(taken.counted, measure)
-    costs, places, keys = np.concatenate(taken.values), taken.places(), taken.keys
-    if not costs.size:
+    layout, taken = table.layout, _Taken(table, declared.design)
+    choice = Choice(declared)
+    for block in table.blocks:
+        if len(kept := choice.of(block, layout)):
+            taken.add(
+                kept, kept.costs(layout.measure, table.notation, binary=bool(binary), scaled=not taken.steps)
+            )
+    choice.end(table.source)
+    if not taken.rows:
         raise empty(table.source)
-    if episode is not None:
+    if taken.counted and not declared.as_is:
+        _refuse_totals(taken.counted, layout.measure)
+    costs, places = np.concatenate(taken.values), taken.places()
+    design, keys = taken.design, taken.keys
+    if taken.steps:
         # Told apart by the column that was declared, and by the robot or task that numbers its own.
         own = [keys["by"]] if declared.design.episode and "by" in keys else []
         steps = rows_of(list(zip(keys.pop("episode"), *own, strict=True)))
         for role, names in keys.items():
-            keys[role] = _shared(names, steps, Place(table.source, taken.unit, column=roles[role]), places)
+            keys[role] = _shared(
+                names, steps, Place(table.source, taken.unit, column=taken.roles[role]), places
+            )
         costs, taken.labels = _joined(costs, steps, table, design), {}
         places = [places[int(rows[0])] for rows in steps.values()]
     if taken.others:
         _say_others(table, taken.others, judged=judged, all_failed=bool(costs.all()))
     _notice(table, declared, costs, taken)
-    _join_keys(keys, declared)
-    notes = (*(table.rows.notes if table.rows is not None else ()), *table.notes)
+    if pair_by := layout.roles.get("pair_by"):  # several columns that match trials are one key
+        parts = [keys.pop(f"pair {place}") for place in range(len(pair_by))]
+        keys["pair"] = list(map(" | ".join, zip(*parts, strict=True)))
+    if declared.as_is and "cluster" in keys and "strata" in keys:  # a name that two tasks have is of two
+        keys["cluster"] = list(map("/".join, zip(keys["strata"], keys["cluster"], strict=True)))
     return Episodes(
         costs,
         binary=binary,
-        measure=measure,
+        measure=layout.measure,
         design=design,
         keys=keys,
         source=table.source,
@@ -247,24 +248,31 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
         unit=taken.unit,
         numbers=places,
         warnings=[f"{table.source}: {said}" for said in table.warnings],
-        notes=[f"{table.source}: {note}" for note in notes],
+        notes=[f"{table.source}: {note}" for note in table.said],
     )
 
 
-@dataclasses.dataclass
 class _Taken:
     """What blocks hold, one after the other, with a row per trial."""
 
-    keys: dict[Any, list[str]]
-    values: list[Array] = dataclasses.field(default_factory=lambda: [np.empty(0)])
-    numbers: list[Sequence[int]] = dataclasses.field(default_factory=list)
-    others: Counter[str] = dataclasses.field(default_factory=Counter)
-    labels: dict[str, list[str]] = dataclasses.field(default_factory=dict)
-    counted: list[tuple[Block, Converted]] = dataclasses.field(default_factory=list)
-    first: dict[str, list[str]] = dataclasses.field(default_factory=dict)
-    unit: str = "row"
+    def __init__(self, table: Table, design: Design) -> None:
+        self.design, roles = design, table.layout.roles
+        self.roles = {role: roles[role][0] for role in _ROLES if role in roles}
+        self.roles |= {f"pair {place}": each for place, each in enumerate(roles.get("pair_by", ()))}
+        self.steps = (episode := design.episode or table.episode) is not None
+        if episode is not None:
+            self.roles.setdefault("episode", episode)
+            self.design = dataclasses.replace(design, reduce=_reduction(design, table), episode=episode)
+        self.keys: dict[Any, list[str]] = {role: [] for role in self.roles}
+        self.values: list[Array] = []
+        self.numbers: list[Sequence[int]] = []
+        self.others = Counter[str]()
+        self.labels: dict[str, list[str]] = {}
+        self.counted: list[tuple[Block, Converted]] = []
+        self.first: dict[str, list[str]] = {}
+        self.source, self.unit, self.rows = table.source, "row", 0
 
-    def add(self, block: Block, found: Converted, roles: Mapping[str, str]) -> None:
+    def add(self, block: Block, found: Converted) -> None:
         """Take the costs of a block, and its keys by their roles."""
         self.values.append(found.costs)
         self.others.update(found.others)
@@ -273,46 +281,43 @@ class _Taken:
             block = block.take(np.repeat(np.arange(len(block)), found.times).tolist())
         self.unit = block.unit
         self.numbers.append(block.numbers)
-        for role, column in roles.items():
+        self.rows += len(block)
+        if self.rows > _MOST_ROWS:
+            raise too_large(self.source, f"more than {_MOST_ROWS:,} rows")
+        for role, column in self.roles.items():
             self.keys[role] += block.names(column)
         if block.first is not None:
             self.first.setdefault(block.first, []).extend(block.labelled(block.first))
-        if sum(map(len, self.numbers)) <= MOST_LABELS:
+        if self.rows <= MOST_LABELS:
             self.labels = {name: [*self.labels.get(name, ()), *block.labelled(name)] for name in block.labels}
 
     def places(self) -> Sequence[int]:
         """Return all numbers; a range, which needs no memory, where none is missing."""
-        numbers = list(filter(len, self.numbers))
-        every = range(numbers[0][0], numbers[-1][-1] + 1) if numbers else range(0)
-        return every if len(every) == sum(map(len, numbers)) else list(chain.from_iterable(numbers))
+        every = range(self.numbers[0][0], self.numbers[-1][-1] + 1) if self.rows else range(0)
+        return every if len(every) == self.rows else list(chain.from_iterable(self.numbers))
 
 
 def _notice(table: Table, declared: Declared, costs: Array, taken: _Taken) -> None:
-    """Say what the costs and the numbers of rows show about the assumptions."""
-    design, keys = declared.design, taken.keys
-    if table.layout.measure.counted:  # their order, and that of the trials of a row, says nothing
+    """Say what the costs and the numbers of rows show about the assumptions; refuse a total."""
+    design, keys, measure, named = declared.design, taken.keys, table.layout.measure, dict(taken.first)
+    for role in ("strata", "by", "policy"):
+        if role in keys:
+            named[taken.roles[role]] = keys[role]
+    if measure.counted:  # their order, and that of the trials of a row, says nothing
         return
-    if (design.episode or table.episode) is None and design.cluster is None:  # repeats may well be alike
+    if not taken.steps and design.cluster is None:  # repeats may well be alike
         table.warnings += suspicions(costs, keys.get("by") or keys.get("strata") or ())
-    if not declared.as_is:
-        if (design.episode or table.episode) is None:
-            _refuse_total(table, declared, costs, taken)
-        table.notes += repeats(taken.labels, costs, list(keys.values()))
-        table.notes += () if design.where else gaps(taken.labels)
-
-
-def _refuse_total(table: Table, declared: Declared, costs: Array, taken: _Taken) -> None:
-    """Refuse a row that may be the total or the mean of others, as only its name tells."""
-    by_role = {getattr(declared.design, role): taken.keys.get(role) for role in ("strata", "by", "policy")}
-    named = {column: names for column, names in (taken.first | by_role).items() if names}
-    for column, names in named.items():
-        row = total(names, costs if table.layout.measure.kind == "cost" else 1 - costs)
-        if row is not None:
-            where = Place(table.source, taken.unit, taken.places()[row], column)
-            problem = "occurs once, and its row has the total or the mean of those above it"
-            trial = ("; if it is a trial, pass ", Argument("as_is", True))
-            remedy = ("if it is a total or a mean, delete the row", *trial)
-            raise InvalidCost(problem, where=where, value=names[row], remedy=remedy)
+    if declared.as_is:
+        return
+    if not taken.steps and (found := total(named, costs if measure.kind == "cost" else 1 - costs)):
+        column, row = found
+        where = Place(table.source, taken.unit, taken.places()[row], column)
+        problem = "occurs once, and its row has the total or the mean of those above it"
+        trial = ("; if it is a trial, pass ", Argument("as_is", True))
+        remedy = ("if it is a total or a mean, delete the row", *trial)
+        raise InvalidCost(problem, where=where, value=named[column][row], remedy=remedy)
+    table.notes += repeats(taken.labels, costs, list(keys.values()))
+    table.notes += () if design.where else gaps(taken.labels)
 
 
 def _refuse_totals(counted: Sequence[tuple[Block, Converted]], measure: Measure) -> None:
@@ -327,41 +332,6 @@ def _refuse_totals(counted: Sequence[tuple[Block, Converted]], measure: Measure)
     if measure.trials is not None and measure.cost_range is None:
         refuse_shares(cells, np.concatenate(rows), places)
     refuse_total(np.concatenate(rows), places, alike=measure.count is not None)
-
-
-def _kept(table: Table, declared: Declared) -> Iterator[Block]:
-    """Yield the rows to read; refuse too many, and a second value of a column that is asked about."""
-    design, located, questions, rows = declared.design, table.layout.located, table.layout.questions, 0
-    known: dict[str, dict[str, str]] = {column: {} for column in questions}
-    apart = [located[column] for column in (design.policy, design.by) if column is not None]
-    where = {located[column]: value for column, value in design.where.items()}
-    above: dict[str, Any] = {located[column]: None for column in design.fill_down}
-    blocks = (block.filled_down(above) for block in table.blocks) if above else table.blocks
-    for block in _meant(blocks, where, table.source) if where else blocks:
-        rows += len(block)
-        if rows > _MOST_ROWS:
-            raise too_large(table.source, f"more than {_MOST_ROWS:,} rows")
-        for column, question in questions.items():
-            groups = zip(*map(block.labelled, apart), strict=True) if apart else repeat(())
-            values = zip(groups, block.labelled(column), strict=False)
-            place, offered = Place(table.source, column=column), declared.answers or ("where", "count")
-            one_value(question, values, known[column], place, offered)
-        yield block
-
-
-def _meant(blocks: Iterable[Block], where: Mapping[str, str], source: str) -> Iterator[Block]:
-    """Yield the rows with these values; refuse values that no row has, and show those that some have."""
-    found, seen = False, dict[str, None]()
-    for block in blocks:
-        if len(kept := block.where(where)):
-            found = True
-            yield kept
-        elif not found and len(seen) < _SHOWN:
-            seen |= dict.fromkeys(f"{column}={each}" for column in where for each in block.labelled(column))
-    if not found:
-        remedy = f"give a value that the column has: {', '.join(list(seen)[:_SHOWN])}"
-        at, wanted = Place(source), dict(where)
-        raise InvalidSetting("matches no row", where=at, name="where", value=wanted, remedy=remedy)
 
 
 def _say_others(table: Table, others: Counter[str], *, judged: bool, all_failed: bool) -> None:
@@ -385,15 +355,6 @@ def _reduction(design: Design, table: Table) -> Reduction:
         remedy = ("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum")
         raise InvalidSetting("has a cost for every step of an episode", where=where, remedy=remedy)
     return rule
-
-
-def _join_keys(keys: dict[str, Any], declared: Declared) -> None:
-    """Make one key of several columns that match trials, and two clusters of a name that two tasks have."""
-    if pair_by := declared.design.pair_by:
-        parts = [keys.pop(f"pair {place}") for place in range(len(pair_by))]
-        keys["pair"] = list(map(" | ".join, zip(*parts, strict=True)))
-    if declared.as_is and "cluster" in keys and "strata" in keys:
-        keys["cluster"] = list(map("/".join, zip(keys["strata"], keys["cluster"], strict=True)))
 
 
 def _shared(

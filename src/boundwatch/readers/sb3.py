@@ -21,7 +21,7 @@ _ARRAYS: dict[str, Kind | None] = {"successes": "success", "results": "reward", 
 def is_monitor(line: str) -> bool:
     """Return whether a first line is that of a `Monitor`."""
     try:
-        return line.startswith("#{") and isinstance(json.loads(line.removeprefix("#")), dict)
+        return isinstance(json.loads(line.removeprefix("#")), dict)
     except (ValueError, RecursionError):
         return False
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 
 from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import Cells, Converted, Notation, convert
 from boundwatch.episodes.counts import expand
-from boundwatch.episodes.declared import Declared, Layout, Question, Said
+from boundwatch.episodes.declared import Declared, Layout, Question, Said, one_value
 from boundwatch.episodes.measure import Kind, Measure
 from boundwatch.episodes.words import normal, number, outcome
-from boundwatch.errors import Argument, InvalidCost, Place
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 
 Format = Literal[
     "csv", "json", "jsonl", "npy", "parquet", "xlsx",
@@ -35,6 +35,7 @@ MOST_ABOVE = 50
 ABOVE = "rows above the header"
 """What is skipped before there are names."""
 _LONGEST_NAME = 1000
+_SHOWN = 6
 _NUMBERED = re.compile(r"#?\s*\d+(?![.,]?\d)").match  # 17, #17, 17b, 17 (redo), 2026-05-01, but not 0.5
 
 Row = tuple[int, Sequence[Any]]
@@ -79,12 +80,12 @@ class Block:
     def costs(
         self, measure: Measure, notation: Notation, *, binary: bool = False, scaled: bool = True
     ) -> Converted:
-        """Return the cost of every row, as `convert` does, or of its trials; refuse a cell with its place."""
-        cells = [self.columns[column] for column in measure.columns]
+        """Return the cost of every row, or of its trials; refuse a cell with its place."""
         try:
             if measure.counted:
+                cells = list(map(self.columns.__getitem__, measure.columns))
                 return expand(measure, cells, notation, binary=binary)
-            return convert(measure, cells[0], notation, binary=binary, scaled=scaled)
+            return convert(measure, self.columns[measure.columns[0]], notation, binary=binary, scaled=scaled)
         except InvalidCost as error:
             column = measure.column if error.where is None else error.where.column
             raise error.at(self.place(column, error.cells[0], error.cells[-1])) from None
@@ -94,7 +95,7 @@ class Block:
         cells = self.columns[column]
         values = cells.tolist() if isinstance(cells, np.ndarray) else cells
         try:
-            known = {value: label(value) for value in dict.fromkeys(values)}
+            known = dict(zip(unique := dict.fromkeys(values), map(label, unique), strict=True))
         except TypeError:  # a list, say
             return list(map(label, values))
         return list(map(known.__getitem__, values))
@@ -133,31 +134,80 @@ class Block:
             columns[name] = cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
         return replace(self, numbers=[self.numbers[row] for row in rows], columns=columns)
 
-    def filled_down(self, above: dict[str, Any]) -> Block:
-        """Return the rows with the cell above in every empty one of some columns; `above` has the last."""
-        columns = dict(self.columns)
-        for column in above:
-            cells = list(self.columns[column])
+
+class Choice:
+    """The rows of blocks that are meant; a second value of a column that is asked about is refused."""
+
+    def __init__(self, declared: Declared, *, by_line: bool = False) -> None:
+        self.declared, self.by_line = declared, by_line
+        self.asked: dict[str, dict[str, str]] = {}
+        """The values of columns that are asked about so far, for each policy or robot."""
+        self.above: dict[str, Any] = {}  # the last cell of every column that is filled down
+        self.seen: dict[str, None] | None = {}  # what columns had as long as no row was meant
+
+    def of(self, block: Block, layout: Layout) -> Block:
+        """Return the rows of a block that are meant."""
+        roles, where = layout.roles, self.declared.design.where
+        if "fill_down" in roles:
+            block = self._filled_down(block, roles["fill_down"])
+        if where:
+            kept = block.where(dict(zip(roles["where"], where.values(), strict=True)))
+            if len(kept):
+                self.seen = None
+            elif self.seen is not None and len(self.seen) < _SHOWN:
+                for column in roles["where"]:
+                    self.seen |= dict.fromkeys(f"{column}={each}" for each in block.labelled(column))
+            block = kept
+        if layout.questions and len(block):
+            apart = [block.labelled(*roles[role]) for role in ("policy", "by") if role in roles]
+            offered = self.declared.answers or ("where", "count")
+            groups = list(zip(*apart, strict=True)) if apart else [()] * len(block)
+            for column, question in layout.questions.items():
+                values = zip(groups, block.labelled(column), strict=True)
+                # Lines are read one by one after a refusal.
+                place = block.place(column, 0) if self.by_line else Place(block.source, column=column)
+                one_value(question, values, self.asked.setdefault(column, {}), place, offered)
+        return block
+
+    def end(self, source: str) -> None:
+        """Refuse values that no row has had, and show those that some have."""
+        if self.declared.design.where and self.seen is not None:
+            remedy = f"give a value that the column has: {', '.join(list(self.seen)[:_SHOWN])}"
+            at, wanted = Place(source), dict(self.declared.design.where)
+            raise InvalidSetting("matches no row", where=at, name="where", value=wanted, remedy=remedy)
+
+    def _filled_down(self, block: Block, names: Sequence[str]) -> Block:
+        """Return the rows with the cell above in every empty one of some columns."""
+        columns = dict(block.columns)
+        for column in names:
+            columns[column] = cells = list(block.columns[column])
             for row, cell in enumerate(cells):
-                above[column] = cells[row] = cell if label(cell) else above[column]
-            columns[column] = cells
-        return replace(self, columns=columns)
+                self.above[column] = cells[row] = cell if label(cell) else self.above.get(column)
+        return replace(block, columns=columns)
 
 
-@dataclass
 class Table:
     """A source that was opened; its blocks can be read once, and its notes are complete after them."""
 
-    source: str  # what people call it: a path, or standard input
     file_format: Format
     layout: Layout
     blocks: Iterable[Block]
-    notation: Notation = field(default_factory=Notation)
-    rows: Rows | None = None  # what makes the blocks, and knows what was skipped
-    episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
-    strata: str | None = None  # the column of the tasks, where the format runs a fixed set of them
-    notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    episode: str | None = None
+    """The column that tells episodes apart, where the format's rows are steps."""
+    strata: str | None = None
+    """The column of the tasks, where the format runs a fixed set of them."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source  # what people call it: a path, or standard input
+        self.notation = Notation()
+        """How what is measured is written, which whoever converts it keeps up to date."""
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+
+    @property
+    def said(self) -> list[str]:
+        """What was done to read it so far."""
+        return self.notes
 
 
 def by_columns(
@@ -178,7 +228,7 @@ def by_columns(
     """
     own: list[Said] = [(kind, column) for column, kind in (says or {}).items() if column in names]
     layout = declared.layout(names, own[0] if own else None)
-    if one_of is not None and one_of not in layout.located.values() and not declared.as_is:
+    if one_of is not None and [one_of] not in layout.roles.values() and not declared.as_is:
         layout.questions.setdefault(one_of, Question("and one is meant", ("where",), "all are meant"))
     wanted = list(dict.fromkeys([*layout.wanted, *layout.questions]))
     labels = tuple(layout.scenes) if unit == "episode" else ()
@@ -190,7 +240,9 @@ def by_columns(
             yield Block(source, unit, range(number, number + rows), cells, labels)
             number += rows
 
-    return Table(source, file_format, layout, blocks())
+    table = Table(source)
+    table.file_format, table.layout, table.blocks = file_format, layout, blocks()
+    return table
 
 
 def of_log(
@@ -223,19 +275,19 @@ def too_large(source: str, what: str) -> InvalidCost:
     return InvalidCost(f"is too large to read: {what}", where=Place(source), remedy="give fewer episodes")
 
 
-class Rows:
+class Rows(Table):
     """Rows of cells become blocks, below the header, which is looked for first.
 
     What is not a row is skipped with a note, or refused: because of the rows above it, so that a stream and a
     file mean the same.
     """
 
-    layout: Layout
     says: Said | None = None
     """What the format measures by itself."""
 
     def __init__(self, declared: Declared, source: str, unit: str = "line") -> None:
-        self.declared, self.source, self.unit = declared, source, unit
+        super().__init__(source)
+        self.declared, self.unit = declared, unit
         self.names: tuple[str, ...] = ()  # none as long as there is no header
         self.named = True  # whether there is one: columns may just be numbered
         self.counted = 0  # rows so far
@@ -243,20 +295,21 @@ class Rows:
         """The columns that may number rows: whether the first two do (11, 01), and the first row and cell."""
         self.skipped: dict[str, int] = {}  # what was skipped, and how often
         self.widest: Sequence[str] = ()  # the widest row above the header
-        self.notation = Notation()
-        """How what is measured is written, which whoever converts it keeps up to date."""
+        self.windows = False  # whether a text was read as Windows-1252
 
     @property
-    def notes(self) -> list[str]:
-        """What was skipped."""
-        return [f"skipped {what}: {n}" for what, n in self.skipped.items()]
+    def said(self) -> list[str]:
+        """What was skipped, and what else was done to read the rows so far."""
+        found = [f"skipped {what}: {n}" for what, n in self.skipped.items()]
+        return [*found, *(["read as Windows-1252"] if self.windows else []), *self.notes]
 
     def open(self, names: Sequence[str], *, named: bool = True) -> None:
         """Say which columns there are."""
         self.names, self.named = tuple(names), named
         listed = () if self.names == ("1",) and not named else self.names  # a list has no names
         self.layout = self.declared.layout(listed, self.says)
-        self.wanted = self.layout.wanted
+        self.wanted, roles = self.layout.wanted, self.layout.roles
+        self.lists = [*roles.get("predicted", ()), *roles.get("unlabeled", ())]
         first, self.scenes = "" if not named and self.names != ("1",) else self.names[0], self.layout.scenes
         usable = (
             first not in self.wanted and self.names.count(first) == 1
@@ -265,7 +318,7 @@ class Rows:
             known = dict.fromkeys([*([first] if usable else ()), *self.layout.numbering])
             self.numbering = dict.fromkeys(known, ("", 0, ""))
         self.first = first if usable and named and not self.declared.as_is else None
-        self._places = {name: self.names.index(name) for name in self.wanted}
+        self._places = dict(zip(self.wanted, map(self.names.index, self.wanted), strict=True))
         self._header = list(map(str.strip, self.names))
 
     def find(self, readings: Sequence[Sequence[Any]]) -> int | None:
@@ -273,20 +326,18 @@ class Rows:
 
         The first row of a table without names is a row itself: `named` tells.
         """
-        texts = [["" if cell is None else str(cell).strip() for cell in cells] for cells in readings]
+        texts: list[Sequence[str]] = [
+            ["" if cell is None else str(cell).strip() for cell in cells] for cells in readings
+        ]
         if not any(map(any, texts)):
             return None
-        declared, widest = self.declared, max(texts, key=len)
-        # Nothing but numbers, where no names are wanted, is a row already.
-        bare = declared.is_numbered or not declared.columns
-        bare = bare and any(all(map(number, cells)) for cells in texts)
-        # The widest reading that has the columns; a log says itself which ones it has.
-        fitting = [] if bare else [cells for cells in texts if declared.fits(cells)]
-        if fitting or (self.says is not None and declared.measure is None):
-            names = max(fitting, key=len) if fitting else widest
+        widest = max(texts, key=len)
+        names, is_row = self.declared.fitting(texts)
+        if names or (self.says is not None and self.declared.measure is None):  # a log says what it has
+            names = names or widest
             self.open(names)
             return texts.index(names)
-        if ABOVE not in self.skipped and (bare or declared.is_numbered):
+        if ABOVE not in self.skipped and is_row:
             self._refuse_half(texts, widest)
             self.open([str(place + 1) for place in range(len(widest))], named=False)
             return texts.index(widest)
@@ -312,9 +363,10 @@ class Rows:
         self.open(self.widest)
         raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
 
-    def table(self, file_format: Format, blocks: Iterable[Block | None]) -> Table:
-        """Return the table of these blocks."""
-        return Table(self.source, file_format, self.layout, filter(None, blocks), self.notation, self)
+    def of(self, file_format: Format, blocks: Iterable[Block | None]) -> Self:
+        """Return the same with these blocks."""
+        self.file_format, self.blocks = file_format, filter(None, blocks)
+        return self
 
     def take(self, rows: Sequence[Row]) -> Block | None:
         """Return the block of some rows; None if none of them is an episode's."""

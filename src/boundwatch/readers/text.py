@@ -7,7 +7,7 @@ import copy
 import csv
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from typing import IO, Any
 
 from boundwatch.episodes.cells import Notation
@@ -40,7 +40,6 @@ class TextRows(Rows):
         self.lines = 0
         self.delimiter = ""
         self.pending: list[tuple[int, str]] = []  # lines of a cell in quotes that is not closed yet
-        self.windows = False
         if state is not None:
             vars(self).update(copy.deepcopy(dict(state)))  # whoever keeps it may go back to it again
             self.notation = Notation(**state["notation"])
@@ -52,17 +51,12 @@ class TextRows(Rows):
         """What must be known to go on after these lines, as plain JSON values."""
         return {name: getattr(self, name) for name in _KEPT} | {"notation": dataclasses.asdict(self.notation)}
 
-    @property
-    def notes(self) -> list[str]:
-        """What was done to read the lines so far."""
-        return [*super().notes, *(["read as Windows-1252"] if self.windows else [])]
-
     def read(self, file: IO[bytes]) -> Table:
         """Return the table of a whole file."""
         blocks = self._blocks(file)
         if (first := next(blocks, None)) is None:
             raise empty(self.source)
-        return self.table(self.file_format, chain([first], blocks))
+        return self.of(self.file_format, chain([first], blocks))
 
     def _blocks(self, file: IO[bytes]) -> Iterator[Block]:
         size = _FIRST
@@ -83,7 +77,8 @@ class TextRows(Rows):
         lines = data.removesuffix(b"\n").split(b"\n")
         for begin in range(0, len(lines), _AT_ONCE):
             part = enumerate(lines[begin : begin + _AT_ONCE], start=self.lines + 1)
-            yield from filter(None, [self.take_lines([Line(*line) for line in part])])
+            if block := self.take_lines(list(starmap(Line, part))):
+                yield block
 
     def take_lines(self, lines: Sequence[Line]) -> Block | None:
         """Return the rows that are whole with these lines; None if there is none."""
@@ -116,7 +111,7 @@ class TextRows(Rows):
         try:
             super().open(names, named=named)
         except InvalidSetting as error:
-            if len(names) < 2 and self.file_format == "csv" and not self.declared.fits(names):
+            if len(names) < 2 and self.file_format == "csv" and not self.declared.fitting([names])[0]:
                 error.remedy += ("; commas, semicolons or tabs separate columns",)
             raise error if error.where is not None else error.at(Place(self.source)) from None
 
@@ -126,7 +121,7 @@ class TextRows(Rows):
             self.file_format = "jsonl"
             json_rows.open_lines(number, text, self)
             return list(json_rows.rows([(number, text)], self))
-        if number == 1 and sb3.is_monitor(text):
+        if number == 1 and text.startswith("#{") and sb3.is_monitor(text):
             self.file_format, self.says = "sb3-monitor", ("reward", "r")
             return []
         if "\r" in text and '"' not in text:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from boundwatch.detectors.predicted import check_predictions
-from boundwatch.episodes.declared import Declared, one_value
-from boundwatch.episodes.design import Design
+from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.words import outcome
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal
 from boundwatch.readers.lines import Batch
-from boundwatch.readers.table import Block, Line
+from boundwatch.readers.table import Block, Choice, Line
 from boundwatch.readers.text import TextRows
 
 _LONGEST_NUMBER = 100  # digits; a longer id is a name
@@ -32,24 +31,6 @@ class Trial(NamedTuple):
     predictions: tuple[float, list[float]] | None = None
     """That for the trial's scene, and those for scenes that were not run."""
     stratum: str = ""
-
-
-@dataclass(frozen=True)
-class WithPredictions(Design):
-    """A design with two more columns: what was predicted for the trial, and for scenes that were not run."""
-
-    predicted: str = ""
-    unlabeled: str = ""
-
-    @property
-    def named(self) -> list[tuple[str, str]]:
-        """Every argument that names a column, with that column."""
-        return [*super().named, ("predicted", self.predicted), ("unlabeled", self.unlabeled)]
-
-    @property
-    def lists(self) -> tuple[str, ...]:
-        """The columns whose cells may be lists."""
-        return self.predicted, self.unlabeled
 
 
 class Taken(NamedTuple):
@@ -68,17 +49,16 @@ class TrialReader:
 
     Examples
     --------
-    >>> reader = TrialReader(Declared.of(success="ok", design=Design(id="trial", by="robot")), "log")
+    >>> reader = TrialReader(Declared.of(success="ok", id="trial", by="robot"), "log")
     >>> lines = [Line(1, b"trial;robot;ok"), Line(2, b"7;arm-1;no")]
     >>> reader.read(lines).trials
     [Trial(number=2, cost=1.0, stream='arm-1', id=7, predictions=None, stratum='')]
     """
 
     def __init__(self, declared: Declared, source: str, *, binary: bool = False) -> None:
-        self.source, self.binary, self.design = source, binary, declared.design
+        self.source, self.binary, self.declared = source, binary, declared
         self._rows = TextRows(declared, source)
-        self._asked: dict[str, dict[str, str]] = {}
-        """The value that columns which were not declared, but should be, have had so far, for each stream."""
+        self._choice = Choice(declared, by_line=True)
         self._cell: Any = None  # the first one
         self._state: dict[str, Any] | None = None
 
@@ -107,19 +87,19 @@ class TrialReader:
     @property
     def notes(self) -> list[str]:
         """What was done to read the lines so far."""
-        return self._rows.notes
+        return self._rows.said
 
     @property
     def state(self) -> dict[str, Any]:
         """What must be known to go on, as plain JSON values that do not change any more."""
         if self._state is None:
-            self._state = json.loads(json.dumps({"rows": self._rows.state, "asked": self._asked}))
+            self._state = json.loads(json.dumps({"rows": self._rows.state, "asked": self._choice.asked}))
         return self._state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was taken."""
-        self._rows = TextRows(self._rows.declared, self.source, state["rows"])
-        self._asked = {name: dict(known) for name, known in state["asked"].items()}
+        self._rows = TextRows(self.declared, self.source, state["rows"])
+        self._choice.asked = {name: dict(known) for name, known in state["asked"].items()}
         self._state = state
 
     def begin(self) -> None:
@@ -162,10 +142,7 @@ class TrialReader:
     def _take(self, lines: Sequence[Line]) -> list[Trial]:
         self._state = None
         rows = self._rows
-        block, where = rows.take_lines(lines), self.design.where
-        if block is not None and where:  # before anything else is read from them, as in a whole file
-            block = block.where({rows.layout.located[name]: value for name, value in where.items()})
-        if not block:
+        if (found := rows.take_lines(lines)) is None or not len(block := self._choice.of(found, rows.layout)):
             return []
         costs = block.costs(rows.layout.measure, rows.notation, binary=self.binary).costs.tolist()
         if self._cell is None:
@@ -173,54 +150,39 @@ class TrialReader:
         return self._placed(block, costs)
 
     def _placed(self, block: Block, costs: list[float]) -> list[Trial]:
-        """Return trials with what the design says of them; refuse a second value of what was not declared."""
-        rows, nothing = self._rows, [""] * len(block)
-        design, at = self.design, rows.layout.located
-        tasks = nothing if design.by is None else block.names(at[design.by])
-        strata = nothing if design.strata is None else block.names(at[design.strata])
-        ids = nothing if design.id is None else block.columns[at[design.id]]
-        for column, question in rows.layout.questions.items():
-            values = zip(zip(tasks, strict=True), block.labelled(column), strict=True)
-            where = self._at(block.numbers[0], column)  # after a refusal, lines are read one by one
-            one_value(question, values, self._asked.setdefault(column, {}), where, rows.declared.answers)
-        found = [
-            Trial(number, cost, task, self._id(each, number, design.id), None, stratum)
-            for number, cost, task, each, stratum in zip(
-                block.numbers, costs, tasks, ids, strata, strict=True
-            )
-        ]
-        if not isinstance(design, WithPredictions):
-            return found
-        lists = zip(*(block.columns[at[column]] for column in design.lists), strict=True)
-        both = zip(found, lists, strict=True)
-        return [
-            each._replace(predictions=self._predictions(cells, each.number, design)) for each, cells in both
-        ]
+        """Return trials with what the design says of them."""
+        roles, nothing = self._rows.layout.roles, [""] * len(block)
+        tasks, strata = (block.names(*roles[each]) if each in roles else nothing for each in ("by", "strata"))
+        ids: Iterable[Any] = repeat(None)
+        if "id" in roles:
+            ids = map(self._id, block.columns[roles["id"][0]], block.numbers)
+        guesses: Iterable[Any] = repeat(None)
+        if "predicted" in roles:
+            columns = [block.columns[roles[each][0]] for each in ("predicted", "unlabeled")]
+            guesses = map(self._predictions, *columns, block.numbers)
+        return list(map(Trial, block.numbers, costs, tasks, ids, guesses, strata))
 
-    def _id(self, cell: Any, number: int, column: str | None) -> Any:
-        if column is None:
-            return None
+    def _id(self, cell: Any, number: int) -> Any:
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             remedy = "give it: episodes are told apart by it"
-            raise InvalidCost("is empty", where=self._at(number, column), remedy=remedy)
+            raise InvalidCost("is empty", where=self._at(number, self.declared.design.id), remedy=remedy)
         if isinstance(cell, float) and cell.is_integer():  # JSON has one kind of number: 1.0 is 1
             return int(cell)
         is_text = isinstance(cell, str) and self._rows.file_format != "jsonl"
         return int(cell) if is_text and cell.isdecimal() and len(cell) <= _LONGEST_NUMBER else cell
 
-    def _predictions(
-        self, cells: Iterable[Any], number: int, design: WithPredictions
-    ) -> tuple[float, list[float]] | None:
+    def _predictions(self, first: Any, second: Any, number: int) -> tuple[float, list[float]] | None:
         """Return both kinds of predictions; lists, or text with blanks or semicolons between numbers."""
         one, others = (
             cell if isinstance(cell, list) else str("" if cell is None else cell).replace(";", " ").split()
-            for cell in cells
+            for cell in (first, second)
         )
         if not one and not others:
             return None
         try:
             predicted, unlabeled = check_predictions(one[0] if len(one) == 1 else one or None, others)
         except InvalidCost as error:
+            design = self.declared.design
             is_scene = str(error.name).startswith("predicted")
             where = self._at(number, design.predicted if is_scene else design.unlabeled)
             raise InvalidCost(error.problem, where=where, value=error.value, remedy=error.remedy) from None

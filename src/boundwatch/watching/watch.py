@@ -169,7 +169,7 @@ class Watch(Progress):
         self._is_pipe = is_pipe(stream)
         if self._is_pipe:
             if path is not None and self.reader is not None:
-                if self.reader.design.id is None:
+                if self.reader.declared.design.id is None:
                     problem = "is a pipe, of which a kill loses what was read and not counted yet"
                     remedy = "number its episodes, name the field with ", Argument("id"), ", or watch a file"
                     raise InvalidSetting(problem, where=Place(self.source), remedy=remedy)
