@@ -34,7 +34,8 @@ Which files are read, and what their columns mean, is described in [Cost files a
 
 A finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`, `p_benign`,
 `shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `binary` (every cost is 0 or 1),
-`shares_of` (with clusters of trials that pass or fail: which), `margin` and `no_worse` (whether it is
+`shares_of` (with clusters of trials that pass or fail: which), `labels` (of an audit: how many),
+`margin` and `no_worse` (whether it is
 shown; both null without `--margin`), `detector`, `tail`; `e_adverse`, `e_benign` and `first_alarm` (as
 `watch` prints them; null for one look); where the costs came from: `source`, `format`, `measure` (what was
 read), `design` (how rows relate), `notes` (how the file was read) and `warnings` (what may make the

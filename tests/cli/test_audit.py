@@ -93,3 +93,48 @@ def test_wrong_usage(run):
     assert "--cost does not go with --judge" in run(*AUDIT, "--cost", "x").err
     run(*AUDIT)
     assert "does not go with --judge" in run(*CERTIFY, "--at-most", "3").err
+
+
+CHECK = ("check", "lab.json", "judged.csv", "--judge", "vlm", "--labels", "labeled.csv")
+
+
+@pytest.mark.parametrize(("lab", "verdict", "code"), [(2, "ADVERSE", 3), (20, "WITHIN", 0)])
+def test_new_episodes_are_judged_by_their_labels(run, folder, lab, verdict, code):
+    (folder / "lab.csv").write_text("label\n" + "no\n" * lab + "yes\n" * (100 - lab))
+    run("certify", "lab.csv", "--success", "label", "-o", "lab.json")
+    run(*AUDIT, "--show", "video")
+    fill(folder)
+    result = run(*CHECK, "--exit-code")
+    assert (result.out.split(":")[0], result.code, result.err) == (verdict, code, "")
+    assert "of 300 failed, by 40 labels" in result.out
+    assert "By the judge alone, which is no evidence: " in result.out
+    assert json.loads(run(*CHECK, "--json").out)["labels"] == 40
+    assert "--plot does not go with --judge" in run(*CHECK, "--plot", "x.png").err
+    assert "--by does not go with --judge" in run(*CHECK, "--by", "video").err
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_episodes_that_were_certified_are_not_new(run, folder):
+    run(*AUDIT, "--show", "video")
+    fill(folder)
+    run(*CERTIFY)
+    assert "that the certificate was made from" in run("check", "c.json", *CHECK[2:]).err
+
+
+def test_two_policies_are_compared_by_their_labels(run, folder):
+    run(*AUDIT, "--show", "video")
+    fill(folder)
+    flipped = (folder / "judged.csv").read_text().replace("no", "?").replace("yes", "no").replace("?", "yes")
+    (folder / "other.csv").write_text(flipped)
+    run("audit", "other.csv", *AUDIT[2:-1], "to_label.csv", "--show", "video", "--force")
+    (folder / "mine.csv").write_text((folder / "labeled.csv").read_text())
+    fill(folder)  # the other judge is inverted, and the policy the same
+    both = ("compare", "judged.csv", "other.csv", "--once", "--judge", "vlm", "--labels", "mine.csv")
+    result = run(*both, "--labels", "labeled.csv", "--exit-code")
+    assert (result.out.split(":")[0], result.code, result.err) == ("UNDECIDED", 0, "")
+    assert "other: Of all 300 judged episodes" in result.out
+    assert "of 300 trials failed" in result.out
+    run(*both, "--labels", "labeled.csv", "--plot", "two.svg")
+    assert (folder / "two.svg").stat().st_size > 1000
+    assert "--labels for each" in run(*both).err
+    assert "--paired does not go with --judge" in run(*both, "--labels", "labeled.csv", "--paired").err

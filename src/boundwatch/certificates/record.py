@@ -164,6 +164,14 @@ class AuditRecord:
         return sum(self.counts.drawn) if self.counts else self.costs[1].n if self.costs else 0
 
     @property
+    def failures(self) -> Audited:
+        """The counts; refused for costs that are not 0 or 1."""
+        if self.counts is None:
+            problem, remedy = "is of costs that are not 0 or 1", "certify it, and compare the limits"
+            raise InvalidSetting(problem, name="audit", remedy=remedy)
+        return self.counts
+
+    @property
     def mean(self) -> float:
         """The mean over all judged episodes, as the labels have it: where there is none, as judged."""
         if self.costs:

@@ -6,7 +6,7 @@ import dataclasses
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
@@ -16,6 +16,9 @@ from boundwatch.cli.root import command
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import KINDS, Measure
 from boundwatch.reporting.wording import count
+
+if TYPE_CHECKING:
+    from boundwatch.evaluation.audit import Audit
 
 _MORE = 20  # labels whose worth is told
 
@@ -69,7 +72,7 @@ def read_judged(path: str, judge: str, reading: Reading, **others: Any) -> Episo
 
 @dataclass(frozen=True)
 class Labeling:
-    """Who judged and who labeled, of a certificate that rests on an audit.
+    """Who judged and who labeled the episodes of an audit.
 
     Options
     -------
@@ -81,17 +84,26 @@ class Labeling:
     judge: str | None = None
     labels: Path | None = None
 
-    def certify(
-        self, path: str, reading: Reading, settings: dict[str, Any]
-    ) -> tuple[Certificate, Episodes, list[str]]:
-        """Return the certificate of labels, what was judged, and what to say about both."""
+    @property
+    def given(self) -> bool:
+        """Whether a machine judged the episodes."""
+        return self.judge is not None or self.labels is not None
+
+    def read(self, path: str, reading: Reading) -> tuple[Audit, dict[int, Any], Episodes]:
+        """Return the audit that was drawn, its labels, and what was judged."""
         from boundwatch.evaluation.audit import Audit
 
         if self.judge is None or self.labels is None:
             raise WrongUsage("--judge and --labels go together: what a machine said, and people")
         judged = read_judged(path, self.judge, reading)
         text = files.read_bytes(self.labels).decode("utf-8-sig", errors="replace")
-        drawn, labels = Audit.from_sheet(judged, text, str(self.labels))
+        return *Audit.from_sheet(judged, text, str(self.labels)), judged
+
+    def certify(
+        self, path: str, reading: Reading, settings: dict[str, Any]
+    ) -> tuple[Certificate, Episodes, list[str]]:
+        """Return the certificate of labels, what was judged, and what to say about both."""
+        drawn, labels, judged = self.read(path, reading)
         certificate = drawn.certificate(labels, **settings, measure=Measure("success", column="label"))
         said = drawn.finding(labels, certificate.delta).sentences()
         if (n := certificate.n or 0) + _MORE <= len(judged.costs):

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from boundwatch.cli import output as out
+from boundwatch.cli.audit import Labeling
 from boundwatch.cli.judging import Judging, judge
+from boundwatch.cli.options import refuse
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors.family import FamilyTest
@@ -26,6 +28,7 @@ def check(
     *,
     judging: Judging,
     reading: Reading,
+    labeling: Labeling,
     by: str | None = None,
     plot: Path | None = None,
     no_title: bool = False,
@@ -37,14 +40,17 @@ def check(
 
     The verdict is ADVERSE, BENIGN or WITHIN (no evidence of a shift; it does not mean "safe"). Its error
     rates hold for one look at a number of episodes that was fixed in advance. With the certificates of
-    several tasks, or with --by, there is a verdict on each, corrected for their number.
+    several tasks, or with --by, there is a verdict on each, corrected for their number. Where a machine
+    judged the episodes, the labels of an audit decide (`boundwatch audit`), whatever the judge is like.
 
     Options
     -------
     plot FILE: Draw costs and intervals, or each task; .png, or .svg and .pdf for papers.
     """
     out.protect({"plot": plot}, [certificate, costs], force=force, no_title=no_title)
-    found = judge(certificate, costs, judging, reading, by)
+    if labeling.given:
+        refuse({"plot": plot}, "does not go with --judge; leave it out")
+    found = judge(certificate, costs, judging, reading, by, labeling)
     kind = "plot_tasks" if found.in_tasks else "plot_check"
     out.draw(plot, kind, found.subject, found.finding, found.costs, title=not no_title)
     out.print_warnings(*found.sources)
@@ -52,6 +58,8 @@ def check(
         out.print_json(found.finding.to_dict() | out.source_fields(*found.sources) | _promises(found.test))
     else:
         out.print_finding(words.in_words(found.test, found.finding), found.sources)
+        if found.said:
+            out.print_section("Audit", found.said)
     if exit_code:
         found.exit_if_worse()
 

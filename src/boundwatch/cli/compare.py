@@ -14,7 +14,9 @@ import numpy as np
 
 from boundwatch._support import files
 from boundwatch._support.describing import written
+from boundwatch.certificates.record import AuditRecord
 from boundwatch.cli import output as out
+from boundwatch.cli.audit import Labeling
 from boundwatch.cli.judging import EXIT_WORSE
 from boundwatch.cli.options import refuse, refuse_if
 from boundwatch.cli.reading import ANSWERS, Reading, arriving
@@ -38,7 +40,6 @@ _KEYS = ("seed", "scene")
 @command(
     example="boundwatch compare old/eval_info.json new/eval_info.json\n"
     "boundwatch compare trials.csv --policy policy --plot compare.png\n"
-    "boundwatch compare wide.csv --success ACT --success DP --paired\n"
     "boundwatch compare book.xlsx --sheet ACT --sheet DP --success grasped\n"
     "boundwatch compare old.csv new.csv --margin 0.05 --exit-code\n"
     "boundwatch compare act.csv dp.csv --once --pair-by task,seed\n"
@@ -58,6 +59,8 @@ def compare(
     reading: Reading,
     policy: str | None = None,
     against: str | None = None,
+    judge: str | None = None,
+    labels: list[Path] | None = None,
     follow: bool = False,
     table: Literal["markdown", "latex", "csv"] | None = None,
     plot: Path | None = None,
@@ -87,6 +90,8 @@ def compare(
     binary: Promise that every cost is 0 or 1 (always the case for successes).
     policy COL: Column that names the policy, if one file holds all.
     against K/N: Compare one file, once, with K/N successes, or a table of them.
+    judge COL: With --once: column of a machine's judgments; the labels of audits decide.
+    labels FILE: With --judge, for each policy: the labeled sheet.
     follow: Two policies: wait for the files to grow, until the verdict.
     table: With --once, two policies: each task's call, for a paper or a sheet.
     plot FILE: Draw it, with --once each task; .png, or .svg and .pdf for papers.
@@ -120,8 +125,27 @@ def compare(
             "give either --table or --json, not both": table is not None and as_json,
             "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
             "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
+            "--judge needs two files, --once, and --labels for each": (
+                judge is not None or labels is not None
+            )
+            and (judge is None or len(policies) != 2 or len(labels or ()) != 2 or not once),
         }
     )
+    draw = partial(out.draw, plot, title=not no_title)
+    if judge is not None:
+        others: dict[str, Any] = {
+            "paired": paired,
+            "pair_by": pair_by,
+            "binary": binary,
+            "policy": policy,
+            "report": report,
+        }
+        refuse(others | {"against": against}, "does not go with --judge; leave it out")
+        audits = partial(_compare_audits, policies, reading, judge, labels or [])
+        worse = audits(draw, table, as_json=as_json, alpha=alpha, margin=margin)
+        if exit_code and worse:
+            raise SystemExit(EXIT_WORSE)
+        return
     build = partial(
         PolicyComparison,
         alpha,
@@ -138,7 +162,6 @@ def compare(
         named = _matched(read, paired, pair_by, in_order=not once)
         if against is not None:
             named = {against: _published(against, reading, *named.values())} | named
-    draw = partial(out.draw, plot, title=not no_title)
     if len(named) > 2:
         others = {"horizon": horizon, "margin": margin or None, "report": report, "once": once or finished}
         refuse(others, "goes with two policies; leave it out")
@@ -180,6 +203,32 @@ def _read_policies(
             raise InvalidSetting("the same sheet was given twice", where=Place(paths[0]), remedy=_ITSELF)
         return sheets
     return dict(zip(_names(paths), [read(reading, path) for path in paths], strict=True))
+
+
+def _compare_audits(
+    paths: list[str],
+    reading: Reading,
+    judge: str,
+    labels: list[Path],
+    draw: Callable[..., None],
+    table: str | None,
+    *,
+    as_json: bool,
+    **settings: Any,
+) -> bool:
+    """Compare two policies whose episodes a machine judged, by the labels of their audits."""
+    named: Named = {}
+    records, said = dict[str, AuditRecord](), list[str]()
+    for name, path, labeled in zip(_names(paths), paths, labels, strict=True):
+        audit, known, named[name] = Labeling(judge, labeled).read(path, reading)
+        records[name] = audit.record(known)
+        said += [f"{name}: {each}" for each in audit.finding(known).sentences()]
+    finding = compare_once(records, **settings)
+    draw("plot_comparison", finding)
+    worse = _print_two(finding, named, None, table, as_json=as_json, lines=False)
+    if not (as_json or table):
+        out.print_section("Audits", said)
+    return worse
 
 
 def _matched(read: Callable[..., Named], paired: bool, pair_by: str | None, *, in_order: bool) -> Named:

@@ -9,15 +9,21 @@ from typing import Any
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.audit import Labeling
+from boundwatch.cli.options import refuse
+from boundwatch.cli.reading import Loaded, Reading
 from boundwatch.detectors.base import Finding, TailName, Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest
 from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.episodes.compatibility import by_chance, measured_otherwise
 from boundwatch.episodes.episodes import Episodes
+from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import rows_of
+from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
 from boundwatch.reporting import families as words
 
 EXIT_WORSE = 3
+_BY_COSTS = Labeling()
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class Judged:
     costs: Any
     finding: Finding | FamilyFinding
     sources: tuple[Episodes, ...]
+    said: tuple[str, ...] = ()
+    """What an audit says besides."""
 
     @property
     def in_tasks(self) -> bool:
@@ -64,7 +72,14 @@ class Judged:
         exit_if_worse(self.finding.verdict, self.finding.no_worse)
 
 
-def judge(certificate: Path, costs: str, judging: Judging, reading: Reading, by: str | None) -> Judged:
+def judge(
+    certificate: Path,
+    costs: str,
+    judging: Judging,
+    reading: Reading,
+    by: str | None,
+    labeling: Labeling = _BY_COSTS,
+) -> Judged:
     """Load what judges, read what is judged, and decide."""
     loaded = out.load_trusted(certificate, judging.key)
     levels = {name: getattr(judging, name) for name in ("alpha_adverse", "alpha_benign")}
@@ -72,6 +87,9 @@ def judge(certificate: Path, costs: str, judging: Judging, reading: Reading, by:
     given = {name: level for name, level in levels.items() if level is not None}
     settings: dict[str, Any] = {"tail": judging.tail, "margin": judging.margin, **given}
     own = judging.allow_own
+    if labeling.given:
+        refuse({"by": by, "allow_own": own}, "does not go with --judge; leave it out")
+        return _judge_audit(loaded, costs, settings, reading, labeling)
     if isinstance(loaded, Certificate) and by is None:
         test = HypothesisTest(loaded, **settings)
         episodes = reading.read(costs, certificate=loaded, allow_own=own)
@@ -89,6 +107,25 @@ def judge(certificate: Path, costs: str, judging: Judging, reading: Reading, by:
     missing = [f"{first.source}: {each}" for each in words.not_judged(loaded, finding)]
     first = replace(first, warnings=(*first.warnings, *missing))
     return Judged(several, tasks, finding, (first, *others))
+
+
+def _judge_audit(
+    loaded: Loaded, path: str, settings: dict[str, Any], reading: Reading, labeling: Labeling
+) -> Judged:
+    """Judge episodes by the labels of an audit; say what the judge alone would say."""
+    if not isinstance(loaded, Certificate):
+        problem, remedy = "holds the certificates of several tasks", "check the audit of each task alone"
+        raise InvalidSetting(problem, name="certificate", remedy=remedy)
+    audit, labels, judged = labeling.read(path, reading)
+    test = HypothesisTest(loaded, **settings)
+    finding = test.decide(audit.record(labels))
+    labeled = Measure("success", column=None if loaded.measure is None else loaded.measure.column)
+    doubts = [f"{judged.source}: {each}" for each in measured_otherwise(loaded, labeled)]
+    if audit.digest == loaded.provenance.costs_sha256 and not by_chance(audit.judged):
+        raise ProvenanceMismatch("are the episodes that the certificate was made from", where=Place(path))
+    alone = test.decide(audit.judged).verdict.name
+    said = (*audit.finding(labels).sentences(), f"By the judge alone, which is no evidence: {alone}.")
+    return Judged(test, audit.judged, finding, (replace(judged, warnings=tuple(doubts)),), said)
 
 
 def exit_if_worse(verdict: Verdict, no_worse: bool | None) -> None:

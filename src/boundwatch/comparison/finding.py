@@ -44,7 +44,7 @@ class Call(StrEnum):
 SIDES = (ComparisonVerdict.A_BETTER, ComparisonVerdict.B_BETTER)
 
 
-Method = Literal["anytime", "exact", "sign test", "betting", "stratified", "weighted"]
+Method = Literal["anytime", "exact", "sign test", "betting", "stratified", "weighted", "audit"]
 CALL_MARGIN = 0.1
 """By how much B may be worse to be called HELD, if no margin was stated."""
 _POWER = 0.8
@@ -79,7 +79,7 @@ class ComparisonFinding(InNotebook):
     mean_cost_a, mean_cost_b
         Mean costs, of tasks by their weights; None before the first.
     failed
-        How many of the trials of each failed, if costs are 0 and 1.
+        How many of the trials of each failed, if costs are 0 and 1; None beside an audit.
     e_a_better, e_b_better
         E-values against "A is not better" and "B is not better": large is evidence; None for one look.
     p_a_better, p_b_better
@@ -167,7 +167,12 @@ class ComparisonFinding(InNotebook):
         found: list[tuple[float | None, list[float]]] = []
         for n, mean in ((self.n_a, self.mean_cost_a), (self.n_b, self.mean_cost_b)):
             rate, ends = (mean if mean is None or not self.binary else 1 - mean), []
-            if rate is not None and self.binary and self.tasks == 1 and self.method != "anytime":
+            if (
+                rate is not None
+                and self.binary
+                and self.tasks == 1
+                and self.method not in ("anytime", "audit")
+            ):
                 sides = clopper_pearson_lower, clopper_pearson_upper  # of one look at one task
                 ends = [float(of(round(n * rate), n, self.alpha)) for of in sides]
             found.append((rate, ends))
@@ -186,9 +191,9 @@ class ComparisonFinding(InNotebook):
     def episodes_needed(self) -> int | None:
         """About how many more of each would show with 80 % power that B holds, if both fail alike.
 
-        None where that is answered, and for costs between 0 and 1. By the normal approximation.
+        None where that is answered, for audits, and for costs between 0 and 1. By the normal approximation.
         """
-        if not self.binary or self.call not in (Call.SUSPECT, Call.UNDERPOWERED):
+        if not self.binary or self.method == "audit" or self.call not in (Call.SUSPECT, Call.UNDERPOWERED):
             return None
         margin, n = self.margin or CALL_MARGIN, self.n_a + self.n_b
         failed = (self.mean_cost_a or 0.0) * self.n_a + (self.mean_cost_b or 0.0) * self.n_b

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,8 +25,10 @@ from boundwatch.bounds.joint_evidence import (
     references_of,
 )
 from boundwatch.bounds.multiple import holm, with_overall
+from boundwatch.bounds.rate_curves import RateCurve, difference_lower, difference_p_value
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.strata import in_proportion, stratified_p_value, weighted_lower, weighted_p_value
+from boundwatch.certificates.record import AuditRecord
 from boundwatch.comparison.finding import SIDES, ComparedTasks, ComparisonFinding, ComparisonVerdict, Method
 from boundwatch.comparison.matching import (
     PairBy,
@@ -175,12 +177,25 @@ class _Tasks(_Judge):
         return (1 - means if side else means), numbers, weights
 
 
+class _Audits(_Judge):
+    """Judged episodes of which people labeled some, or trials: by the rates that are left for both."""
+
+    def against(self, side: int, margin: float) -> float:
+        return difference_p_value(*self._series(side), margin)
+
+    def lower(self, side: int, alpha: float) -> float:
+        return difference_lower(*self._series(side), alpha)
+
+    def _series(self, side: int) -> tuple[RateCurve, RateCurve]:
+        return (self.a.mirrored(), self.b.mirrored()) if side else (self.a, self.b)
+
+
 _OVERALL = 0.4
 """The share of alpha that the test of all tasks together gets; a regression is mostly one of one task."""
 
 
 def compare_once(
-    policies: Mapping[str, ArrayLike | Episodes],
+    policies: Mapping[str, ArrayLike | Episodes | AuditRecord],
     *,
     alpha: float = 0.05,
     margin: float = 0.0,
@@ -203,7 +218,8 @@ def compare_once(
     Parameters
     ----------
     policies
-        The costs of A and of B by their names: arrays, or `Episodes`.
+        The costs of A and of B by their names: arrays, or `Episodes`; of episodes that a machine judged,
+        `Audit.record` of their labels, which decide whatever the judge is like.
     alpha
         Probability of a wrong verdict, per side.
     margin
@@ -231,7 +247,9 @@ def compare_once(
         "names": tuple(map(str, policies)),
         "paired": pair_by is not None,
     }
-    a, b = both = _two(policies, binary)
+    if isinstance(policies, Mapping) and any(isinstance(each, AuditRecord) for each in policies.values()):
+        return _of_audits(policies, pair_by, known)
+    a, b = both = _two(cast("Mapping[str, ArrayLike | Episodes]", policies), binary)
     if pair_by is not None:
         named = dict(zip(policies, both, strict=True))
         (rows_a, alone_a), (rows_b, alone_b) = partners(keys_of(named, pair_by))
@@ -247,6 +265,29 @@ def compare_once(
     given = a.design.weights or dict.fromkeys(tasks, 1.0)
     weights = np.array([given.get(task, 0.0) for task in tasks])
     return _all_tasks(tasks, weights / weights.sum(), known)
+
+
+def _of_audits(
+    policies: Mapping[str, ArrayLike | Episodes | AuditRecord], pair_by: PairBy, known: dict[str, Any]
+) -> ComparisonFinding:
+    """Compare two policies, at least one of which was judged by a machine and audited."""
+    if len(policies) != 2 or pair_by is not None:
+        raise InvalidSetting("an audit is compared with one other policy, without partners", name="policies")
+    curves, costs = list[RateCurve](), list[Array]()
+    for name, each in policies.items():
+        if isinstance(each, AuditRecord):
+            curves.append(RateCurve.of_audit(each.failures, known["alpha"]))
+            costs.append(np.full(sum(each.failures.judged), each.mean))
+            continue
+        trials = each if isinstance(each, Episodes) else Episodes(each, binary=True, source=str(name))
+        if tasks_of(trials) or trials.design.cluster is not None or not trials.binary:
+            problem = "is not of single trials of one task that fail or not, as the audit beside it is"
+            raise InvalidSetting(problem, name="policies", value=str(name))
+        curves.append(RateCurve.of_counts(trials.costs.size, round(trials.costs.sum())))
+        costs.append(trials.costs)
+    judge = _Audits(curves[0], curves[1], "audit")
+    finding = _finding(judge, costs[0], costs[1], known | {"binary": True})
+    return replace(finding, failed=None)  # what an audit estimates is no count
 
 
 def _two(policies: Mapping[str, ArrayLike | Episodes], binary: bool | None) -> list[Episodes]:

@@ -81,6 +81,8 @@ class Finding(InNotebook):
         The tail bound, or ``"joint"`` if the new costs were judged together with those of the certificate.
     shares_of
         If costs are shares of failed trials: the cluster that each is of, ``"scene"``, say. `n` counts them.
+    labels
+        If a machine judged the `n` episodes: how many people labeled; `mean_cost` is then an estimate.
     margin, no_worse
         How much worse was declared acceptable, and whether it is shown that the expected cost rose by no more
         than that; both None without a margin.
@@ -114,6 +116,7 @@ class Finding(InNotebook):
     e_benign: float | None = None
     first_alarm: int | None = None
     shares_of: str | None = None
+    labels: int | None = None
     tasks: Mapping[str, Finding] = FrozenMapping()
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from boundwatch.certificates.record import AuditRecord
+from boundwatch.detectors.audited import decide_audited
 from boundwatch.detectors.base import LOOK_LEVEL, Finding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.strata import decide_strata
@@ -55,11 +57,12 @@ class HypothesisTest(FixedSampleDetector):
         self._store_level("alpha_adverse")
         self._store_level("alpha_benign")
 
-    def decide(self, costs: ArrayLike | Mapping[str, ArrayLike]) -> Finding:
+    def decide(self, costs: ArrayLike | Mapping[str, ArrayLike] | AuditRecord) -> Finding:
         """Judge one dataset; of a certificate of the mean over tasks, all together and each by itself.
 
         The number of episodes must not depend on their costs. Of several tasks: `Episodes` that say which
-        task each is of, or a mapping of tasks to costs; all certified tasks, and no other.
+        task each is of, or a mapping of tasks to costs; all certified tasks, and no other. Of episodes that
+        a machine judged: `Audit.record` of their labels; the judge may be better or worse than in the lab.
 
         Examples
         --------
@@ -72,6 +75,8 @@ class HypothesisTest(FixedSampleDetector):
         >>> finding.verdict.value, finding.tasks["mug"].verdict.value, finding.tasks["bowl"].verdict.value
         ('adverse', 'adverse', 'within')
         """
+        if isinstance(costs, AuditRecord):
+            return decide_audited(self.certificate, costs, self.levels, self.margin, self.tail)
         if self.certificate.strata:
             return decide_strata(self.certificate, costs, self.levels, self.margin, self.tail)
         if isinstance(costs, Mapping):

@@ -27,6 +27,7 @@ _METHODS = {
     "betting": "betting",
     "stratified": "exact test of all tasks together",
     "weighted": "Chernoff's bound on the mean over tasks",
+    "audit": "the labels of an audit, whatever the judge said",
 }
 _TOGETHER = {
     True: "Trial i of one policy and trial i of the other shared their seed, scene or task.",
@@ -148,6 +149,8 @@ def _outcomes(finding: ComparisonFinding) -> Iterator[str]:
     for (n, mean), failed in zip(both, finding.failed or (0, 0), strict=True):
         if mean is None:
             yield "no trials yet"
+        elif finding.method == "audit":
+            yield f"about {percent(mean)} of {count(n, 'trial')} failed"
         elif finding.binary:
             over = "" if abs(failed - mean * n) < 0.5 else " in the mean over tasks"
             yield f"{count(failed, 'failure')} in {count(n, 'trial')} ({percent(mean)}{over})"

@@ -205,6 +205,7 @@ def evidence(certificate: Certificate, finding: Finding) -> list[tuple[str, str]
         certified = f"{limits(certificate)} of trials fail"
     if certificate.binary:
         seen = ("trials", f"{failed(finding)} ({percent(finding.mean_cost)})")
+        seen = seen if finding.labels is None else ("trials", failed(finding))
         certified = f"{limits(certificate)} of trials fail"
     how = f"{finding.tail} tail"
     if finding.tail == "joint":
@@ -254,7 +255,7 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
         sentences.append(
             'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
         )
-        if detector.certificate.upper < 1 and not detector.could_alarm(finding.n):
+        if finding.labels is None and detector.certificate.upper < 1 and not detector.could_alarm(finding.n):
             sentences.append(
                 f"With {count(finding.n, 'episode')}, even if every one had failed, the verdict could not "
                 "have been ADVERSE; run more (`boundwatch plan` says how many)."
@@ -316,6 +317,10 @@ def failed(finding: Any) -> str:
     """Say how many trials failed, of a finding with `n` costs of 0 or 1, or shares in so many clusters."""
     if getattr(finding, "shares_of", None) is not None:
         return f"{percent(finding.mean_cost)} failed, on average over {count(finding.n, finding.shares_of)}"
+    if getattr(finding, "labels", None) is not None:
+        return (
+            f"about {percent(finding.mean_cost)} of {finding.n} failed, by {count(finding.labels, 'label')}"
+        )
     parts = list(getattr(finding, "tasks", {}).values()) or [finding]  # whose weights may differ
     failures = sum(round(each.mean_cost * each.n) for each in parts)
     if isinstance(finding, Campaign) and finding.failures is not None:  # tasks may have weights
