@@ -1,28 +1,49 @@
 """Break the code that guarantees rest on, one place at a time, and see whether a test notices: `make mutate`.
 
-    python tools/mutate.py [--rooms bounds detectors comparison] [--sample 40] [--seed 1] [--timeout 300]
+    python tools/mutate.py [--rooms bounds detectors comparison] [--sample 60] [--seed 1] [--minutes 60]
 
-Every mutant is one changed operator or number in a copy of the package. The tests that name its module, or a
-function or class of it, are run on the copy until one fails; without a change, all of them must pass. What
-survives is printed with its line: kill it with a test, or list it in `HARMLESS` with the reason.
+Every mutant is one changed operator, number or call. First the tests run once, to see which of them call
+which function, and how long they take; this is kept in `.mutants/` and done again only for files of tests
+that changed. Then every mutant is tried in a process of its own, which already has numpy and scipy: by the
+tests that call the changed function, the shortest first, until one fails. Outcomes are kept as well: a run
+that was ended goes on where it stood, and `--again` tries the survivors once more. What survives is printed
+with its line: kill it with a test, or list it in `tools/harmless.toml` with the reason.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
+import hashlib
+import importlib.abc
+import importlib.util
+import json
 import os
 import random
-import re
-import shutil
-import subprocess
+import signal
 import sys
-import tempfile
-from collections.abc import Iterator
+import threading
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterator
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "boundwatch"
+TESTS = ("bounds", "detectors", "comparison", "guarantees")
+KEPT, HARMLESS = ROOT / ".mutants", ROOT / "tools" / "harmless.toml"
+ROOMS = ("bounds", "detectors", "comparison")
+LONGEST = 240.0
+"""Seconds of tests that one mutant is tried by; the longest of a function's tests are left out beyond."""
+
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -38,126 +59,320 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Or: ast.And,
 }
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
-HARMLESS = {
-    "margin.py: alpha <= 0.5 -> alpha < 0.5": "nobody takes a level of exactly one half",
-    "margin.py: 16 -> 17": "how many tables are kept",
-    "margin.py: 1 - margin ** 2 -> 1 + margin ** 2": "how long a table is; its level is computed",
-    "run_length.py: 1e-09 -> 1.25e-09": "an allowance for rounding, which is 1e-15",
-    "change.py: statistics[side] >= 1 / alpha -> statistics[side] > 1 / alpha": "no tie has a chance",
-    "rate_difference.py: 20 * _STEP -> 20 / _STEP": "where a search begins, not where it ends",
-    "rate_difference.py: min(1.0, 1 - margin) -> max(1.0, 1 - margin)": "rates above 1 are halved away",
-}
-"""A change, with the name of its file, to the reason why no test need notice it."""
 
 
-def mutants(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield what is changed, and the text of the file with that change."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    spots = [node for node in ast.walk(tree) if not _is_prose(node)]
-    for place, node in enumerate(spots):
-        for change in _changes(node):
-            twin = copy.deepcopy(tree)
-            target = [each for each in ast.walk(twin) if not _is_prose(each)][place]
-            before = ast.unparse(node) if hasattr(node, "lineno") else type(node).__name__
-            after = _apply(target, change)
+class Mutant(NamedTuple):
+    """One change: of which file, in which outermost function ("" for the module), on which line."""
+
+    file: str
+    function: str
+    line: int
+    text: str
+    change: str
+    place: tuple[int, int]
+
+    @property
+    def key(self) -> str:
+        """What names it in `harmless.toml`: no number of a line, which changes with every line above."""
+        return f"{self.file}: {self.text}: {self.change}"
+
+
+def mutants(file: str) -> Iterator[Mutant]:
+    """Yield all mutants of a file."""
+    source = (PACKAGE / file).read_text(encoding="utf-8")
+    tree, lines = ast.parse(source), source.splitlines()
+    owners = dict(_functions(tree))
+    for number, node in enumerate(ast.walk(tree)):
+        for change in range(_changes(node)):
+            twin = copy.deepcopy(node)
+            _apply(twin, change)
             line = getattr(node, "lineno", 0)
-            yield f"{path.name}:{line}: {before} -> {after}", ast.unparse(twin)
+            said = f"{ast.unparse(node)} -> {ast.unparse(twin)}"
+            yield Mutant(file, owners.get(node, ""), line, lines[line - 1].strip(), said, (number, change))
 
 
-def _is_prose(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+def mutated(mutant: Mutant) -> CodeType:
+    """Return the code of the file with the change."""
+    path = PACKAGE / mutant.file
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    number, change = mutant.place
+    _apply(list(ast.walk(tree))[number], change)
+    return compile(ast.fix_missing_locations(tree), str(path), "exec")
 
 
-def _changes(node: ast.AST) -> list[str]:
+def _functions(tree: ast.AST, name: str = "") -> Iterator[tuple[ast.AST, str]]:
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.FunctionDef):
+            yield from ((node, f"{name}{child.name}") for node in ast.walk(child))
+        elif isinstance(child, ast.ClassDef):
+            yield from _functions(child, f"{name}{child.name}.")
+
+
+def _changes(node: ast.AST) -> int:
+    """Return how many changes a node can have."""
     if isinstance(node, ast.Compare):
-        return [f"op{i}" for i, op in enumerate(node.ops) if type(op) in SWAPS]
-    if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in SWAPS:
-        return ["op"]
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return ["number"]
+        return len(node.ops) if all(type(op) in SWAPS for op in node.ops) else 0
+    if isinstance(node, ast.BinOp | ast.BoolOp):
+        return int(type(node.op) in SWAPS)
+    if isinstance(node, ast.Constant):
+        return int(type(node.value) in (int, float))
+    if isinstance(node, ast.UnaryOp):
+        return int(isinstance(node.op, ast.Not) or not isinstance(node.operand, ast.Constant))
     if isinstance(node, ast.Call):
-        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-        return ["name"] if name in NAMES else []
-    return []
+        return int(getattr(node.func, "id", getattr(node.func, "attr", "")) in NAMES)
+    return 0
 
 
-def _apply(node: ast.AST, change: str) -> str:
+def _apply(node: Any, change: int) -> None:
     if isinstance(node, ast.Compare):
-        place = int(change[2:])
-        node.ops[place] = SWAPS[type(node.ops[place])]()  # type: ignore[call-overload]
+        node.ops[change] = SWAPS[type(node.ops[change])]()  # type: ignore[call-overload]
     elif isinstance(node, ast.BinOp | ast.BoolOp):
         node.op = SWAPS[type(node.op)]()  # type: ignore[assignment]
     elif isinstance(node, ast.Constant):
-        node.value = node.value + 1 if isinstance(node.value, int) else node.value * 1.25
-    elif isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name):
-            node.func.id = NAMES[node.func.id]
-        elif isinstance(node.func, ast.Attribute):
-            node.func.attr = NAMES[node.func.attr]
-    return ast.unparse(node)
+        value: Any = node.value
+        node.value = value + 1 if isinstance(value, int) else value * 1.25
+    elif isinstance(node, ast.UnaryOp):  # twice is not at all
+        node.operand = ast.UnaryOp(node.op, node.operand)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        node.func.id = NAMES[node.func.id]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node.func.attr = NAMES[node.func.attr]
 
 
-def tests_of(path: Path) -> list[str]:
-    """Return the tests that name a module or something in it, those of its own room first."""
-    names = [node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if hasattr(node, "name")]
-    word = re.compile(rf"\b({'|'.join([path.stem, *(n for n in names if not n.startswith('_'))])})\b")
-    rooms = [ROOT / "tests" / path.parent.name, ROOT / "tests" / "guarantees"]
-    return [
-        str(each)
-        for room in rooms
-        for each in sorted(room.glob("test_*.py"))
-        if word.search(each.read_text())
-    ]
+class Failures:
+    """A plugin of pytest that notes which tests fail."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note a failure."""
+        if report.failed:
+            self.failed.append(report.nodeid)
 
 
-def is_killed(path: Path, text: str, timeout: float) -> bool:
-    """Run the tests on a copy of the package with one file changed; a run without end is noticed, too."""
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(
-            ROOT / "src", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
-        )
-        (Path(folder) / path.relative_to(ROOT / "src")).write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests_of(path)]
+class Calls:
+    """A plugin of pytest that notes which functions of the package each test calls, and how long it takes."""
+
+    def __init__(self) -> None:
+        self.tests: dict[str, Any] = {}
+        self._shared: defaultdict[str, set[str]] = defaultdict(set)
+        self._called: set[str] = set()
+
+    def _see(self, frame: FrameType, *_: object) -> None:
+        code = frame.f_code
+        if code.co_filename.startswith(str(PACKAGE)):
+            name = code.co_qualname.split(".<locals>")[0]
+            self._called.add(f"{Path(code.co_filename).relative_to(PACKAGE)}:{name}")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
+        """Keep what the setup calls that several tests share."""
+        before, self._called = self._called, set()
+        found = yield
+        if fixturedef.scope != "function":
+            self._shared[request.node.nodeid.split("::")[0]] |= self._called
+        self._called |= before
+        return found
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Generator[None, Any, Any]:
+        """Note what one test calls."""
+        _forget_caches()  # or only the first test would be seen to call what keeps its answers
+        self._called, start = set(), time.monotonic()
+        threading.settrace(self._see)  # type: ignore[arg-type]
+        sys.settrace(self._see)  # type: ignore[arg-type]
         try:
-            done = subprocess.run(
-                command,
-                cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"},
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return True
-        return done.returncode != 0
+            return (yield)
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+            seconds = round(time.monotonic() - start, 3)
+            self.tests[item.nodeid] = {"seconds": seconds, "calls": sorted(self._called)}
+
+    def found(self) -> dict[str, Any]:
+        """Return every test with what it and the fixtures of its file call."""
+        for test, each in self.tests.items():
+            each["calls"] = sorted({*each["calls"], *self._shared[test.split("::")[0]]})
+        return self.tests
+
+
+def _forget_caches() -> None:
+    for module in list(sys.modules.values()):
+        if str(getattr(module, "__file__", "")).startswith(str(ROOT)):
+            for each in list(vars(module).values()):
+                if callable(getattr(each, "cache_clear", None)):
+                    each.cache_clear()
+
+
+class Changed(importlib.abc.MetaPathFinder, SourceFileLoader):
+    """Imports one module with a change."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        name = "boundwatch." + mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        super().__init__(name, str(PACKAGE / mutant.file))
+        self.mutant = mutant
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        """Return this as the loader of its module."""
+        if fullname != self.name:
+            return None
+        return importlib.util.spec_from_file_location(fullname, self.path, loader=self)
+
+    def get_code(self, _: str) -> CodeType:
+        """Return the changed code, which no file keeps."""
+        return mutated(self.mutant)
+
+
+def forked(work: Callable[[], object], seconds: float) -> Any:
+    """Return what a child process answers, or None if it does not end in time."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        silent = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(silent, stream)
+        code = 1
+        with contextlib.suppress(BaseException), os.fdopen(writing, "w") as answer:
+            json.dump(work(), answer)
+            code = 0
+        os._exit(code)
+    os.close(writing)
+    alarm = threading.Timer(seconds, os.killpg, (child, signal.SIGKILL))
+    alarm.start()
+    with os.fdopen(reading) as answer:
+        text = answer.read()
+    alarm.cancel()
+    with contextlib.suppress(ProcessLookupError):  # what a test left behind
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return json.loads(text) if text else None
+
+
+def run(tests: list[str], *, mutant: Mutant | None = None, first: bool = True) -> dict[str, Any]:
+    """Run tests in this process, with a change if there is one; return what failed and what was called."""
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT / "src"))
+    if mutant is not None:
+        sys.meta_path.insert(0, Changed(mutant))
+    failures, calls = Failures(), Calls()
+    options = ["-q", "-p", "no:cacheprovider", *(["-x"] if first else [])]
+    options += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
+    code = pytest.main([*options, *tests], plugins=[failures, *([] if first else [calls])])
+    return {"code": int(code), "failed": failures.failed, "tests": calls.found()}
+
+
+def trace(*, anew: bool) -> dict[str, Any]:
+    """Return all tests, with what they call: as kept, except for files of tests that changed since."""
+    kept = KEPT / "tests.json"
+    known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() and not anew else {}
+    found = {}
+    for path in (each for room in TESTS for each in sorted((ROOT / "tests" / room).glob("test_*.py"))):
+        name, digest = str(path.relative_to(ROOT)), hashlib.sha256(path.read_bytes()).hexdigest()
+        if known.get(name, {}).get("digest") != digest:
+            print(f"which functions {name} calls", flush=True)
+            ran = forked(lambda name=name: run([name], first=False), 3600)  # type: ignore[misc]
+            if ran is None or ran["failed"] or ran["code"]:
+                sys.exit(f"{name} fails without a change: {ran and ran['failed']}")
+            known[name] = {"digest": digest, "tests": ran["tests"]}
+            kept.write_text(json.dumps(known))
+        found |= known[name]["tests"]
+    return found
+
+
+def tests_of(mutant: Mutant, tests: dict[str, Any], longest: float) -> tuple[list[str], float]:
+    """Return the tests that call the changed function, the shortest first, and their seconds."""
+    called = f"{mutant.file}:{mutant.function}"
+    chosen, total = [], 0.0
+    for test, each in sorted(tests.items(), key=lambda pair: float(pair[1]["seconds"])):
+        calls: list[str] = each["calls"]
+        if called in calls or (not mutant.function and any(call.startswith(called) for call in calls)):
+            total += each["seconds"]
+            if chosen and total > longest:
+                break
+            chosen.append(test)
+    return chosen, total
+
+
+def judge(mutant: Mutant, tests: dict[str, Any], longest: float, sound: set[str]) -> dict[str, str]:
+    """Return whether a test notices a mutant, and which; one that never ends is noticed, too."""
+    chosen, total = tests_of(mutant, tests, longest)
+    if not chosen:
+        return {"outcome": "SURVIVED", "by": "no test calls it"}
+    ran = forked(lambda: run(chosen, mutant=mutant), 20 + 4 * total)
+    if ran is None:
+        return {"outcome": "killed", "by": "it did not end"}
+    if ran["code"] == 0:
+        return {"outcome": "SURVIVED", "by": f"{len(chosen)} tests"}
+    if ran["failed"] and ran["failed"][0] not in sound:  # alone, and without a change, it must pass
+        (test, *_) = ran["failed"]
+        if "::" in test and forked(lambda: run([test]), 600)["code"]:
+            sys.exit(f"{test} fails without a change")
+        sound.add(test)
+    return {
+        "outcome": "killed",
+        "by": ran["failed"][0] if ran["failed"] else f"pytest ended with {ran['code']}",
+    }
+
+
+def harmless() -> dict[str, str]:
+    """Return the mutants that no test need notice, with the reasons; one that cannot be made is an error."""
+    reasons: dict[str, str] = tomllib.loads(HARMLESS.read_text(encoding="utf-8"))
+    possible = {each.key for file in {key.split(":")[0] for key in reasons} for each in mutants(file)}
+    if gone := sorted(set(reasons) - possible):
+        sys.exit("\n".join([f"{HARMLESS.name} lists what is not in the code:", *gone]))
+    return reasons
 
 
 def main() -> None:
-    """Draw mutants, try them, print those that survive and the score."""
+    """Draw mutants, try them, print those that survive and the score of each room."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rooms", nargs="+", default=["bounds", "detectors", "comparison"])
+    parser.add_argument("--rooms", nargs="+", default=ROOMS)
     parser.add_argument("--files", nargs="*", default=[], help="only these stems")
-    parser.add_argument("--sample", type=int, default=40)
+    parser.add_argument("--sample", type=int, default=60, help="mutants of each room; 0: all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--longest", type=float, default=60, help="seconds of tests for each mutant")
+    parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument("--trace", action="store_true", help="see anew which test calls what")
     asked = parser.parse_args()
-    paths = [path for room in asked.rooms for path in sorted((ROOT / "src/boundwatch" / room).glob("*.py"))]
-    paths = [path for path in paths if tests_of(path) and (not asked.files or path.stem in asked.files)]
-    found = [(path, *mutant) for path in paths for mutant in mutants(path)]
-    drawn = random.Random(asked.seed).sample(found, min(asked.sample, len(found)))  # noqa: S311
-    counts = dict.fromkeys(("killed", "harmless", "SURVIVED"), 0)
-    sound: set[Path] = set()
-    for number, (path, change, text) in enumerate(drawn, 1):
-        if path not in sound and is_killed(path, path.read_text(encoding="utf-8"), asked.timeout):
-            sys.exit(f"the tests of {path.name} fail, or take too long, without a change")
-        sound.add(path)
-        outcome = "killed" if is_killed(path, text, asked.timeout) else "SURVIVED"
-        if outcome == "SURVIVED" and re.sub(r":\d+:", ":", change, count=1) in HARMLESS:
-            outcome = "harmless"
-        counts[outcome] += 1
-        print(f"{number:4} {outcome:8} {change}", flush=True)
-    print(f"{counts}; {len(drawn)} drawn from {len(found)} (seed {asked.seed})")
+    KEPT.mkdir(exist_ok=True)
+    reasons, started = harmless(), time.monotonic()
+    kept = KEPT / "outcomes.json"
+    outcomes: dict[str, dict[str, str]] = json.loads(kept.read_text()) if kept.exists() else {}
+    tests, sound = trace(anew=asked.trace), set[str]()
+    again = {name for name, each in outcomes.items() if asked.again and each["outcome"] == "SURVIVED"}
+    for room in asked.rooms:
+        files = [str(path.relative_to(PACKAGE)) for path in sorted((PACKAGE / room).glob("*.py"))]
+        files = [file for file in files if not asked.files or Path(file).stem in asked.files]
+        found = [mutant for file in files for mutant in mutants(file)]
+        draw = random.Random(f"{asked.seed} {room}")  # noqa: S311
+        drawn = draw.sample(found, min(asked.sample or len(found), len(found)))
+        counts: Counter[str] = Counter()
+        for mutant in drawn:
+            digest = hashlib.sha256((PACKAGE / mutant.file).read_bytes()).hexdigest()[:12]
+            name = f"{digest} {mutant.place} {mutant.key}"
+            if (name not in outcomes or name in again) and (time.monotonic() - started) / 60 < asked.minutes:
+                again.discard(name)
+                outcomes[name] = judge(mutant, tests, asked.longest, sound)
+                kept.write_text(json.dumps(outcomes, indent=0))
+            each = outcomes.get(name, {"outcome": "not tried", "by": ""})
+            outcome = (
+                "harmless" if each["outcome"] == "SURVIVED" and mutant.key in reasons else each["outcome"]
+            )
+            counts[outcome] += 1
+            if outcome == "SURVIVED":
+                print(f"line {mutant.line} in {mutant.key} ({each['by']})", flush=True)
+        print(
+            f"{room}: {dict(counts)} of {len(drawn)} drawn from {len(found)} (seed {asked.seed})", flush=True
+        )
 
 
 if __name__ == "__main__":
+    import hypothesis.strategies  # noqa: F401  (imported once, and there in every child)
+    import numpy as np  # noqa: F401
+    import scipy.optimize
+    import scipy.stats  # noqa: F401
+
     main()

@@ -28,6 +28,19 @@ def count(wealth, rows, where, costs, before=0):
 
 
 @pytest.mark.parametrize("binary", [False, True])
+def test_what_one_cost_does_to_each_bet(binary):
+    bets = Bets.for_costs(binary=binary)
+    assert bets.shares.sum() == pytest.approx(1)
+    assert bets.sizes.max() == (1.0 if not binary else pytest.approx(1, abs=0.02))
+    for bound in (0.03, 0.5, 1.0):
+        passed, failed = (np.exp(logs) for logs in bets.log_factors(bound))
+        assert passed == pytest.approx(1 - bets.sizes, abs=1e-12)
+        assert failed == pytest.approx(1 + bets.sizes * (1 - bound) / bound)
+        fair = bets.shares @ (bound * failed + (1 - bound) * passed)
+        assert fair == pytest.approx(1), "no bet wins on average at the bound"
+
+
+@pytest.mark.parametrize("binary", [False, True])
 @given(costs=costs_lists)
 def test_all_ways_agree(binary, costs):
     bets, costs = Bets.for_costs(binary=binary), np.round(costs) if binary else np.array(costs)

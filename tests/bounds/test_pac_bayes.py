@@ -14,6 +14,9 @@ def test_gaps_at_ten_thousand_environments():
     uppers = [bounds.pac_bayes_upper(cost, m, delta, 0.0, form) for form in ("pinsker", "kl")]
     uppers += [bounds.pointwise_upper(cost, m, delta, 0.0), float(bounds.chernoff_upper(cost, m, delta))]
     assert [round(upper - cost, 4) for upper in uppers] == [0.0326, 0.0304, 0.0206, 0.0140]
+    lowers = [bounds.pac_bayes_lower(cost, m, delta, 0.0, form) for form in ("pinsker", "kl")]
+    assert [round(cost - lower, 4) for lower in lowers] == [0.0326, 0.0292]  # Pinsker's sides are alike
+    assert bounds.pac_bayes_lower(0.02, m, delta, 0.0, "pinsker") == 0.0
 
 
 def test_theorem_1_as_printed_cannot_reach_a_tenth_with_500_environments():
