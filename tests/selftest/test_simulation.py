@@ -82,7 +82,8 @@ CLAIMED = (
     "compare, 20 tasks in turn, matched",
     "compare, matched, horizon 40",
     "compare, once, exact",
-    "rank, any pair",
+    "rank, any pair of 2",
+    "rank, any pair of 3",
     "predicted-test, 20 trials",
     "scene-watch",
     "hypothesis-test, total, mean over 4 tasks and each",
@@ -435,10 +436,17 @@ FAULTS = {
     "policies that differ at once": (BINARY, "rank", designs, "rank", lambda *_, **__: SHOWN),
     "pairs that each have all of alpha": (
         BINARY,
-        "rank",
+        "rank, any pair of 3",
         ranking,
         "PolicyComparison",
         lambda alpha, **settings: bw.PolicyComparison(6 * alpha, **settings),
+    ),
+    "rankings at twice their level": (
+        BINARY,
+        "rank, any pair of 2",
+        ranking,
+        "PolicyComparison",
+        lambda alpha, **settings: bw.PolicyComparison(2 * alpha, **settings),
     ),
     "tasks at another level": (
         BINARY,
