@@ -42,7 +42,7 @@ def told_apart(runs: int, alpha: float, *, shared: bool = True) -> int:
     rng, wrong = np.random.default_rng(5), 0
     for _ in range(runs):
         costs = {name: failures(rng, 0.3, 30) for name in "abc"}
-        ranking = bw.rank(costs, alpha if shared else 6 * alpha)
+        ranking = bw.rank(costs, alpha if shared else 6 * alpha, binary=True)
         wrong += any(pair.decided for pair in ranking.pairs)
     return wrong
 
@@ -61,8 +61,29 @@ def test_exact_tables_share_alpha_and_need_fewer_rounds():
     assert found[True] >= found[False] + 4
 
 
+def test_once_a_pair_is_decided_the_others_share_alpha_by_fewer():
+    def decided(*failed_of_20):
+        costs = {name: [1.0] * k + [0.0] * (20 - k) for name, k in zip("abde", failed_of_20, strict=True)}
+        ranking = bw.rank(costs | {"c": [1.0] * 6}, 0.1, binary=True)
+        return {(pair.better, pair.worse) for pair in ranking.pairs if pair.decided}
+
+    sharing = [bw.PolicyComparison(0.1 / n, binary=True, paired=False) for n in (20, 16)]
+    verdicts = [test.update_many([0.0] * 6, [1.0] * 6).verdict.value for test in sharing]
+    assert verdicts == ["undecided", "a-better"]
+    assert decided(0, 0, 0, 0) == set()  # level: as long as all may be alike, none has the larger share
+    assert {("a", "c"), ("d", "c"), ("e", "c")} < decided(0, 20, 0, 0)  # power: b is worse than they are
+
+
+def test_costs_that_are_0_or_1_so_far_are_not_taken_for_binary():
+    costs = {"a": [0.0] * 12, "b": [1.0] * 6 + [0.0] * 6}
+    assert not bw.rank(costs).pairs[0].decided
+    assert bw.rank(costs, binary=True).pairs[0].decided
+    almost = {"a": [0.0] * 12, "b": [1.0] * 5 + [0.99] + [0.0] * 6}  # the same bets, not another event
+    assert bw.rank(costs).pairs[0].adjusted_p == pytest.approx(bw.rank(almost).pairs[0].adjusted_p, rel=0.1)
+
+
 def test_p_values_of_exact_tables_and_what_was_promised():
-    ranking = bw.rank({"a": [0] * 9 + [1], "b": [1] * 10, "c": [0, 1] * 5})
+    ranking = bw.rank({"a": [0] * 9 + [1], "b": [1] * 10, "c": [0, 1] * 5}, binary=True)
     decided = {(pair.better, pair.worse): pair.adjusted_p for pair in ranking.pairs if pair.decided}
     assert list(decided) == [("a", "b")]
     assert decided["a", "b"] <= 0.05 < min(pair.adjusted_p for pair in ranking.pairs if not pair.decided)

@@ -139,7 +139,7 @@ def rank(
     alpha: float = 0.05,
     *,
     paired: bool = False,
-    binary: bool | None = None,
+    binary: bool = False,
 ) -> Ranking:
     """Compare several policies with each other, with one error rate for all statements together.
 
@@ -149,10 +149,10 @@ def rank(
     All policies are listed, also those that did badly: leaving some out after a look voids the guarantee.
 
     Each ordered pair has an e-value from bets on the differences. By closed testing, a pair is decided when
-    the average of its e-value and any others is at least 1/alpha. Costs of 0 and 1 are decided by
-    `PolicyComparison` instead, with alpha shared by all ordered pairs: its exact tables save more than closed
-    testing does. Unequal numbers of trials are allowed: the i-th cost of one is compared with the i-th of the
-    other.
+    the average of its e-value and any others is at least 1/alpha. Costs of 0 and 1 are decided by the exact
+    tables of `PolicyComparison` instead, with alpha shared by all ordered pairs until one is decided, and
+    then by as many as can still be wrong. Unequal numbers of trials are allowed: the i-th cost of one is
+    compared with the i-th of the other.
 
     Parameters
     ----------
@@ -163,13 +163,14 @@ def rank(
     paired
         Whether the i-th trials of all policies share their seed or scene.
     binary
-        Whether every cost is always 0 or 1; left out, whether all are so far. Tasks that take turns are not
-        i.i.d. trials: say False, and look after complete turns.
+        Promise that every cost is always 0 or 1, which takes fewer rounds. That all are so far is no promise.
+        Tasks that take turns are not i.i.d. trials: leave it out, and look after complete turns.
 
     Examples
     --------
     >>> import boundwatch as bw
-    >>> ranking = bw.rank({"v1": [1, 0, 1, 1] * 15, "v2": [0, 1, 0, 0] * 15, "v3": [0, 0, 0, 1] * 15})
+    >>> costs = {"v1": [1, 0, 1, 1] * 15, "v2": [0, 1, 0, 0] * 15, "v3": [0, 0, 0, 1] * 15}
+    >>> ranking = bw.rank(costs, binary=True)
     >>> [(policy.name, policy.letters) for policy in ranking.policies]
     [('v2', 'a'), ('v3', 'a'), ('v1', 'b')]
     >>> ranking.best, ranking.next_pair
@@ -180,19 +181,17 @@ def rank(
     names = sorted(checked, key=lambda name: float(checked[name].mean()))  # stable: ties stay in their order
     logs = {(a, b): _log_e_value(checked[a], checked[b]) for a, b in permutations(names, 2)}
     adjusted = dict(zip(logs, close(np.array(list(logs.values()))), strict=True))
-    exact = _is_binary(checked.values(), binary)
+    if check_flag(binary, "binary") and not all(np.isin(each, (0.0, 1.0)).all() for each in checked.values()):
+        raise InvalidCost("not all costs are 0 or 1", remedy="binary costs were promised")
+    shown = _shown(checked, alpha, paired=paired) if binary else set()
     pairs = []
     for a, b in combinations(names, 2):
         better, worse = (a, b) if logs[a, b] >= logs[b, a] else (b, a)
-        if exact:
-            test = PolicyComparison(alpha / len(logs), binary=True, paired=paired)
-            verdict = test.update_many(checked[a], checked[b]).verdict
-            if verdict is not ComparisonVerdict.UNDECIDED:
-                better, worse = (a, b) if verdict is ComparisonVerdict.A_BETTER else (b, a)
+        better, worse = next((pair for pair in ((a, b), (b, a)) if pair in shown), (better, worse))
         p_value = min(1.0, math.exp(-adjusted[better, worse]))
         decided = p_value <= alpha
-        if exact:  # as in `joint_p_value`: the verdict is another event than that of the e-values
-            decided = verdict is not ComparisonVerdict.UNDECIDED
+        if binary:  # as in `joint_p_value`: the verdict is another event than that of the e-values
+            decided = (better, worse) in shown
             p_value = min(p_value, alpha) if decided else min(p_value + alpha, 1.0)
         n, e_value = min(checked[a].size, checked[b].size), bounded_exp(logs[better, worse])
         pairs.append(RankedPair(better, worse, decided, n, e_value, p_value))
@@ -206,14 +205,24 @@ def rank(
     return Ranking(tuple(policies), tuple(pairs), alpha, paired, _next_pair(pairs, names[0]))
 
 
-def _is_binary(costs: Iterable[Array], binary: bool | None) -> bool:
-    """Return whether costs are 0 and 1: as was said, or as they are so far."""
-    alike = all(bool(np.isin(each, (0.0, 1.0)).all()) for each in costs)
-    if binary is None:
-        return alike
-    if check_flag(binary, "binary") and not alike:
-        raise InvalidCost("not all costs are 0 or 1", remedy="binary costs were promised")
-    return binary
+def _shown(costs: Mapping[str, Array], alpha: float, *, paired: bool) -> set[tuple[str, str]]:
+    """Return who is shown to be better than whom by exact tables; a cost is always 0 or 1.
+
+    If all k policies are equally good, each of the k (k - 1) statements is wrong, and has its share of alpha
+    by that number. If not, at most (k - 1)^2 are wrong: two for each pair of k - 1 that may be equally good,
+    and one for each other pair. So each has that larger share once any statement has been made at both.
+    """
+    made = []
+    for statements in (len(costs) * (len(costs) - 1), (len(costs) - 1) ** 2):
+        test, each = PolicyComparison(alpha / statements, binary=True, paired=paired), set()
+        for a, b in combinations(costs, 2):
+            test.reset()
+            verdict = test.update_many(costs[a], costs[b]).verdict
+            if verdict is not ComparisonVerdict.UNDECIDED:
+                each.add((a, b) if verdict is ComparisonVerdict.A_BETTER else (b, a))
+        made.append(each)
+    first, then = made
+    return then if first & then else set()
 
 
 def close(logs: Array) -> Array:
