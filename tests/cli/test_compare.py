@@ -65,6 +65,38 @@ def test_three_policies_are_ranked(compare, files):
     assert set(answer["best"]) == {"new", "third"}
 
 
+def test_costs_are_binary_by_promise_or_measure_and_not_by_what_came_so_far(run, files):
+    for name, costs in (
+        ("a", [0.0] * 48 + [1.0] * 2),
+        ("b", [0.0] * 49 + [1.0]),
+        ("c", [1.0] * 6 + [0.0]),
+    ):
+        (files / f"{name}.csv").write_text("cost,success\n" + "".join(f"{x:g},{1 - x:g}\n" for x in costs))
+
+    def found(*arguments):
+        done = run("compare", *arguments, "--json")
+        assert (done.code, "Traceback" in done.err) == (0, False), done.err
+        return json.loads(done.out), done.err
+
+    by_cost, once = ("--cost", "cost"), ("a.csv", "b.csv", "--margin", "0.1", "--once")
+    for arguments, no_worse in ((("a.csv", "b.csv"), False), (once, True)):
+        so_far, note = found(*arguments, *by_cost)
+        assert (so_far["binary"], so_far["no_worse"]) == (False, False)
+        assert "a.csv: all costs are 0 or 1; if they always are, say that they are binary" in note
+        for said in ((*by_cost, "--binary"), ("--success", "success")):  # the twin: nothing is lost
+            promised, note = found(*arguments, *said)
+            found_so = promised["binary"], promised["no_worse"], "0 or 1" in note
+            assert found_so == (True, no_worse, False)
+    for more, decided in (((), [False] * 3), (("--binary",), [False, True, True])):
+        ranked, _ = found("b.csv", "a.csv", "c.csv", *by_cost, *more)
+        assert [each["decided"] for each in ranked["pairs"]] == decided
+    refused = run("compare", "c.csv", *by_cost, "--against", "47/50")
+    assert (refused.code, "need not be 0 or 1; say so, if they are, with --binary" in refused.err) == (
+        1,
+        True,
+    )
+
+
 def test_mistakes_are_one_line_with_a_remedy(compare):
     assert "match them by seed" in compare("old.csv", "third.csv", "--paired", code=1)
     assert "would be replaced" in compare("old.csv", "new.csv", "--report", "new.csv", code=1)

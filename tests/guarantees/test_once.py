@@ -204,7 +204,7 @@ def test_tasks_without_holm_break_the_level():
 
 
 def test_it_is_boschloos_test_and_27_of_30_against_20_of_30_is_a_verdict():
-    finding = bw.compare_once({"act": trials(3, 30), "dp": trials(10, 30)})
+    finding = bw.compare_once({"act": trials(3, 30), "dp": trials(10, 30)}, binary=True)
     exact = boschloo_exact([[10, 3], [20, 27]], alternative="greater").pvalue
     assert finding.verdict is A
     assert exact <= finding.p_a_better <= 1.05 * exact

@@ -124,7 +124,7 @@ LABELED = {
     "B minus A, in\xa0points\n(90\xa0%\xa0intervals)": lambda: COMPARISON.update_many(
         [0, 0, 1], [1] * 3
     ).plot(),
-    "dp minus act, in\xa0points\n(90\xa0%\xa0intervals)": lambda: bw.compare_once(ONCE).plot(),
+    "dp minus act, in\xa0points\n(90\xa0%\xa0intervals)": lambda: bw.compare_once(ONCE, binary=True).plot(),
     "trials at the new site": lambda: plots.plot_trials(bw.plan_trials(cost=0.1, new_cost=0.6, lab_trials=9)),
     "trials": lambda: plots.plot_plan(bw.plan(ELSEWHERE, cost=0.6)),
     "pairs of trials": lambda: plots.plot_comparison_plan(bw.plan_comparison(cost_a=0.1, cost_b=0.6)),

@@ -28,7 +28,7 @@ from boundwatch.comparison.matching import align, matched, refuse_apart, tasks_o
 from boundwatch.comparison.once import compare_once
 from boundwatch.comparison.ranking import rank
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.reporting import compared as words
 
 Named = dict[str, Episodes]
@@ -171,7 +171,7 @@ def compare(
             named = _of_one_measure(named)
             rows = {name: range(len(each)) for name, each in named.items()}
             keys: Any = rows if paired else pair_by
-            finding = compare_once(named, alpha=alpha, margin=margin, binary=binary or None, pair_by=keys)
+            finding = compare_once(named, alpha=alpha, margin=margin, pair_by=keys)
             draw("plot_comparison", finding)
         else:
             a, b = named.values()
@@ -233,7 +233,7 @@ def _compare_audits(
 
 def _matched(read: Callable[..., Named], paired: bool, pair_by: str | None, *, in_order: bool) -> Named:
     """Read policies and match their trials; refuse partners that are none."""
-    named = read(pair_by=pair_by or ())
+    named = {name: each.as_promised() for name, each in read(pair_by=pair_by or ()).items()}
     for each in named.values() if paired or pair_by is not None else ():
         if each.measure.counted:
             problem, remedy = "counts trials, and nobody knows which are partners", "give a row per trial"
@@ -275,8 +275,9 @@ def _published(text: str, reading: Reading, like: Episodes) -> Episodes:
         problem, remedy = "does not say how many of the trials succeeded", "write 47/50"
         raise InvalidSetting(problem, name="against", value=text, remedy=remedy)
     if not like.binary:
-        problem = "counts successes, but the costs of the file are not 0 and 1"
-        raise InvalidSetting(problem, name="against", value=text, where=Place(like.source))
+        problem = "counts successes, but costs of the file need not be 0 or 1"
+        remedy = ("say so, if they are, with ", Argument("binary", True))
+        raise InvalidSetting(problem, name="against", value=text, where=Place(like.source), remedy=remedy)
     costs = np.repeat([0.0, 1.0], [int(successes), int(trials) - int(successes)])
     return Episodes(costs, binary=True, measure=like.measure, source=text)
 

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-import numpy as np
-
 from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.matching import of_one_measure
 from boundwatch.comparison.policy_comparison import PolicyComparison
-from boundwatch.episodes.episodes import Episodes, looks_binary
+from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, Place
 
@@ -41,17 +39,14 @@ class Arrivals:
             problem = "no trial was counted, so nothing was compared"
             raise InvalidCost(problem, where=Place(self.source), remedy="at least one is needed")
         numbers, costs = zip(*self.found, strict=True)
-        binary = self.binary or self.measure().kind == "success"
-        note = f"{self.source}: all costs are 0 or 1; if they always are, say so: fewer trials will do"
         return Episodes(
             costs,
-            binary=binary,  # by promise, not by looks: what comes later may be in between
+            binary=self.binary or None,
             measure=self.measure(),
             source=self.source,
             unit="line",
             numbers=numbers,
-            notes=[] if binary or not looks_binary(np.array(costs)) else [note],
-        )
+        ).as_promised()
 
 
 class Following:

@@ -229,12 +229,13 @@ def compare_once(
         The columns whose values make two trials partners (`Episodes` that were read with them), or a list of
         keys per policy. Keys must not repeat. Trials without a partner are left out, and listed.
     binary
-        Whether every cost is 0 or 1; left out, as `Episodes` has it.
+        Whether every cost is always 0 or 1, which makes the test exact. Left out, that is so of successes,
+        and of `Episodes` that were said to be; that all costs are so far is no promise.
 
     Examples
     --------
     >>> import boundwatch as bw
-    >>> f = bw.compare_once({"act": [0] * 27 + [1] * 3, "dp": [0] * 20 + [1] * 10})
+    >>> f = bw.compare_once({"act": [0] * 27 + [1] * 3, "dp": [0] * 20 + [1] * 10}, binary=True)
     >>> f.verdict.value, round(f.p_a_better, 3)
     ('a-better', 0.016)
     >>> f = bw.compare_once({"a": [1, 0, 1, 0], "b": [0, 0, 1]}, pair_by={"a": [1, 2, 3, 4], "b": [3, 2, 1]})
@@ -257,7 +258,7 @@ def compare_once(
         known |= {"unmatched_a": tuple(alone_a), "unmatched_b": tuple(alone_b)}
     else:
         match_clusters(both, paired=False)  # refuses scenes that both ran on
-    known["binary"] = all(each.binary for each in both)
+    known["binary"] = a.binary
     of_a, of_b = places = [rows_of(tasks_of(each)) for each in (a, b)]
     tasks = {task: (a.costs[of_a[task]], b.costs[of_b[task]]) for task in same_tasks((a, b), places)}
     if len(tasks) < 2:
@@ -296,19 +297,13 @@ def _two(policies: Mapping[str, ArrayLike | Episodes], binary: bool | None) -> l
         problem = "is not a mapping of two names to costs"
         raise InvalidSetting(problem, name="policies", value=policies, remedy='give {"a": costs, "b": costs}')
     both = [
-        each if isinstance(each, Episodes) else Episodes(each, binary=binary, source=str(name))
+        (each if isinstance(each, Episodes) else Episodes(each, source=str(name))).as_promised()
         for name, each in policies.items()
     ]
-    costs = np.concatenate([each.costs for each in both])
-    if binary is None and not all(each.binary for each in both):
-        # One that never fails says nothing about its kind; the other may.
-        alike = any(each.binary for each in both) and bool(np.isin(costs, (0.0, 1.0)).all())
-        both = [replace(each, binary=alike) for each in both]
-    elif binary is not None:
-        both = [replace(each, binary=check_flag(binary, "binary")) for each in both]
-        if binary and not np.isin(costs, (0.0, 1.0)).all():
-            raise InvalidCost("not all costs are 0 or 1", remedy="binary costs were promised")
-    return of_one_measure(both)
+    said = all(each.binary for each in both) if binary is None else check_flag(binary, "binary")
+    if binary and not all(np.isin(each.costs, (0.0, 1.0)).all() for each in both):
+        raise InvalidCost("not all costs are 0 or 1", remedy="binary costs were promised")
+    return of_one_measure([replace(each, binary=said) for each in both])
 
 
 def _judge(a: Array, b: Array, known: Mapping[str, Any]) -> _Judge:

@@ -27,6 +27,7 @@ from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatc
 Role = Literal["strata", "cluster", "by", "policy", "id", "pair"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Keys = Mapping[Role, tuple[str, ...]]
+_IN_BETWEEN = "if a trial can cost something in between, say that they are not binary"
 _NO_KEYS: Keys = FrozenMapping()
 
 
@@ -46,6 +47,8 @@ class Episodes:
     binary
         Whether every cost is 0 or 1; left out, successes are, and costs among which there are 0 and 1 and
         nothing else.
+    inferred
+        Whether nothing but these looks says so.
     measure, design
         How rows became costs, and how they relate to each other.
     keys
@@ -69,6 +72,7 @@ class Episodes:
 
     costs: NDArray[np.float64]
     binary: bool
+    inferred: bool
     measure: Measure
     design: Design
     keys: Keys
@@ -87,6 +91,7 @@ class Episodes:
         strata: Sequence[Any] | None = None,
         clusters: Sequence[Any] | None = None,
         binary: bool | None = None,
+        inferred: bool = False,
         measure: Measure | None = None,
         design: Design | None = None,
         keys: Mapping[Role, Sequence[Any]] | None = None,
@@ -101,8 +106,9 @@ class Episodes:
         binary = None if binary is None else check_flag(binary, "binary")
         values, measure = check_costs(costs, binary=bool(binary)), measure or Measure("cost")
         if binary is None:
-            binary = measure.succeeds or looks_binary(values)
-            notes = notes if measure.succeeds or not binary else (*notes, binary_note(values.size))
+            inferred = not measure.succeeds and looks_binary(values)
+            binary = measure.succeeds or inferred
+            notes = (*notes, binary_note(values.size)) if inferred else notes
         design, named = (
             design or Design(),
             _keys({"strata": strata, "cluster": clusters, **(keys or {})}, values.size),
@@ -113,8 +119,15 @@ class Episodes:
                 values, rows, repeats = _clustered(values, named, binary=binary)
                 named, numbers = _of_rows(named, rows), [numbers[row] for row in rows] if len(numbers) else ()
                 binary = binary and all(each.n == 1 for each in repeats)
-        fields = {"costs": values, "binary": binary, "measure": measure, "design": design, "keys": named}
-        fields |= {"source": source, "file_format": file_format, "unit": unit, "numbers": numbers}
+        fields = {"costs": values, "binary": binary, "inferred": inferred, "measure": measure}
+        fields |= {
+            "design": design,
+            "keys": named,
+            "source": source,
+            "file_format": file_format,
+            "unit": unit,
+            "numbers": numbers,
+        }
         fields |= {"repeats": tuple(repeats), "warnings": tuple(warnings), "notes": tuple(notes)}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -138,6 +151,18 @@ class Episodes:
         fields["numbers"] = [self.numbers[row] for row in listed] if len(self.numbers) else ()
         fields["repeats"] = [self.repeats[row] for row in listed] if self.repeats else ()
         return replace(self, **fields | changes)
+
+    def as_promised(self) -> Episodes:
+        """Return the same, binary if that was said or their measure says so, not if they look so by now.
+
+        Where trials are counted as they come, or policies compared, a later cost may be in between.
+        """
+        if not self.inferred:
+            return self
+        looks = f"{self.source}: " if self.source else ""
+        looks += "all costs are 0 or 1; if they always are, say that they are binary: fewer trials will do"
+        notes = (looks, *(note for note in self.notes if not note.endswith(_IN_BETWEEN)))
+        return replace(self, binary=False, inferred=False, notes=notes)
 
     def against(
         self, certificate: Certificate | Mapping[str, Certificate], *, allow_own: bool = False
@@ -244,10 +269,7 @@ def looks_binary(costs: NDArray[np.float64]) -> bool:
 
 def binary_note(n: int) -> str:
     """Say that costs were taken for failures and successes by their looks."""
-    return (
-        f"all {n} costs are 0 or 1, so each is read as a trial that failed (1) or not; "
-        "if a trial can cost something in between, say that they are not binary"
-    )
+    return f"all {n} costs are 0 or 1, so each is read as a trial that failed (1) or not; {_IN_BETWEEN}"
 
 
 def compatible(costs: ArrayLike, certificate: Certificate) -> ArrayLike:
