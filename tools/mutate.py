@@ -62,19 +62,20 @@ NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum",
 
 
 class Mutant(NamedTuple):
-    """One change: of which file, in which outermost function ("" for the module), on which line."""
+    """One change: of which file, in which outermost function ("" for the module), and where."""
 
     file: str
     function: str
     line: int
     text: str
     change: str
+    column: int
     place: tuple[int, int]
 
     @property
     def key(self) -> str:
         """What names it in `harmless.toml`: no number of a line, which changes with every line above."""
-        return f"{self.file}: {self.text}: {self.change}"
+        return f"{self.file}: {self.text}: {self.change} at {self.column}"
 
 
 def mutants(file: str) -> Iterator[Mutant]:
@@ -86,9 +87,10 @@ def mutants(file: str) -> Iterator[Mutant]:
         for change in range(_changes(node)):
             twin = copy.deepcopy(node)
             _apply(twin, change)
-            line = getattr(node, "lineno", 0)
+            line = lines[(row := node.lineno) - 1]
+            text, column = line.strip(), node.col_offset - (len(line) - len(line.lstrip()))
             said = f"{ast.unparse(node)} -> {ast.unparse(twin)}"
-            yield Mutant(file, owners.get(node, ""), line, lines[line - 1].strip(), said, (number, change))
+            yield Mutant(file, owners.get(node, ""), row, text, said, column, (number, change))
 
 
 def mutated(mutant: Mutant) -> CodeType:
@@ -130,7 +132,7 @@ def _apply(node: Any, change: int) -> None:
         node.op = SWAPS[type(node.op)]()  # type: ignore[assignment]
     elif isinstance(node, ast.Constant):
         value: Any = node.value
-        node.value = value + 1 if isinstance(value, int) else value * 1.25
+        node.value = value * 1.25 if isinstance(value, float) and value else value + 1
     elif isinstance(node, ast.UnaryOp):  # twice is not at all
         node.operand = ast.UnaryOp(node.op, node.operand)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):

@@ -34,6 +34,12 @@ def test_the_worst_mean_is_never_inward_by_a_single_digit():
     assert tried > 800
 
 
+def test_the_worst_mean_at_the_edges_and_at_round_distances():
+    assert shifted_mean_upper([0.0, 0.0, 0.3, 1.0], [1.0, 5.0, 0.0, 1.0]).tolist() == [0.0, 0.0, 0.3, 1.0]
+    assert exact_kl(float(shifted_mean_upper(0.1, 1.0)), 0.1) == pytest.approx(1.0, abs=1e-9)
+    assert exact_kl(float(shifted_mean_upper(1e-3, 2.0)), 1e-3) == pytest.approx(2.0, abs=1e-9)
+
+
 @pytest.mark.parametrize("shift", [1e-12, 1.3e-9, 7e-7, 3e-5, 1.1e-4, 0.003, 0.05, 0.2, 0.3, 0.8])
 def test_the_smallest_distance_is_never_too_high(shift):
     with mpmath.workdps(50):

@@ -139,6 +139,15 @@ def test_the_judges_own_errors_are_within_their_limits():
         assert wrong <= DELTA
 
 
+def test_the_judges_errors_are_known_well_from_many_labels():
+    judged, drawn = Judged(700, 300), Judged(350, 150)
+    audited = Audited(judged, drawn, failures=Judged(35, 120))  # 10 % of successes, 80 % of failures
+    misses, alarms = judge_errors(audited, 0.05)
+    truth = 70 / (70 + 240), 60 / (60 + 630)  # of the failures; of the successes
+    for (low, high), share in zip((misses, alarms), truth, strict=True):
+        assert max(share - 0.08, 0.03) < low < share < high < share + 0.08
+
+
 def bounded_misses(judge, truth, n, trials, delta):
     """How often the upper limit is below the mean, with labels drawn without replacement."""
     rng, low = np.random.default_rng(11), 0

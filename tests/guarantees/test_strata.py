@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 from boundwatch.bounds import strata
 from boundwatch.bounds.held_out import clopper_pearson_lower
@@ -49,6 +49,28 @@ def test_no_task_got_worse_is_rejected_at_most_as_often_as_promised(lab, new, mo
         monkeypatch.setattr(strata, "_weights", lambda *_, weights=weights: weights)
         p_values[row] = strata.stratified_p_value(lab, k[:tasks], new, k[tasks:])
     assert levels(p_values) > 1.05
+
+
+@pytest.mark.parametrize("most_spread", [0, strata._MOST_SPREAD])
+def test_the_p_value_is_the_chance_of_as_many_weighted_failures_given_each_total(most_spread, monkeypatch):
+    monkeypatch.setattr(strata, "_MOST_SPREAD", most_spread)  # below it tasks count unlike
+    rng, tried = np.random.default_rng(8), 0
+    for _ in range(40):
+        old, new = rng.integers(3, 12, (2, 3))
+        lab, seen = rng.binomial(old, 0.3), rng.binomial(new, 0.5)
+        totals = lab + seen
+        open_ = (totals > 0) & (totals < old + new)
+        weights = strata._weights(totals, old + new)
+        assert (weights.min() == weights.max() == 1) == (most_spread == 0)
+        chances = [hypergeom(n + m, t, m) for n, m, t in zip(old, new, totals, strict=True)]
+        expected = sum(
+            np.prod([each.pmf(k) for each, k in zip(chances, outcome, strict=True)])
+            for outcome in itertools.product(*(range(m + 1) for m in new))
+            if (weights * outcome)[open_].sum() >= (weights * seen)[open_].sum()
+        )
+        tried += bool(open_.all())
+        assert strata.stratified_p_value(old, lab, new, seen) == pytest.approx(min(expected, 1), rel=1e-9)
+    assert tried > 20
 
 
 def test_a_task_that_got_worse_and_one_that_got_better_are_no_test_of_the_mean():

@@ -42,33 +42,6 @@ def equal_weights(tasks: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Past:
-    """Sums over earlier rounds, from which the guesses of the next one follow: none at first.
-
-    >>> first = Past.of(np.array([[0.0, 1.0]]), equal_weights(2))
-    >>> first.rounds, first.sums
-    (1, array([0., 1.]))
-    """
-
-    rounds: int
-    sums: Array
-    squares: float
-    """Of the residuals: the mean over the tasks of each round, added up."""
-
-    @classmethod
-    def none(cls, tasks: int) -> Past:
-        """Return the past of the first round."""
-        return cls(0, np.zeros(tasks), 0.0)
-
-    @classmethod
-    def of(cls, costs: Array, weights: Array, before: Past | None = None) -> Past:
-        """Return the past after some more rounds."""
-        before = before or cls.none(weights.size)
-        squares = float(Centered.of(costs, weights, before).squares.sum())
-        return cls(before.rounds + len(costs), before.sums + costs.sum(axis=0), before.squares + squares)
-
-
-@dataclass(frozen=True)
 class Centered:
     """Rounds without the differences between tasks, and what was known before each of them.
 
@@ -84,31 +57,27 @@ class Centered:
     squares: Array
 
     @classmethod
-    def of(cls, costs: Array, weights: Array, before: Past | None = None) -> Centered:
-        """Center rounds of costs, (..., rounds, tasks), after those of the past."""
+    def of(cls, costs: Array, weights: Array) -> Centered:
+        """Center rounds of costs, (..., rounds, tasks)."""
         rounds, tasks = costs.shape[-2:]
-        before = before or Past.none(tasks)
-        numbers = before.rounds + np.arange(rounds)
-        sums = before.sums + np.cumsum(costs, axis=-2) - costs
+        numbers = np.arange(rounds)
+        sums = np.cumsum(costs, axis=-2) - costs
         shares = tasks * weights
         means = (sums @ shares + 0.5) / (numbers * tasks + 1)
         guesses = (sums + means[..., None]) / (numbers + 1)[:, None]
         middle = (guesses @ weights)[..., None]
         values = middle + shares * (costs - guesses)
         squares = ((values - means[..., None]) ** 2).mean(axis=-1)
-        earlier = before.squares + np.cumsum(squares, axis=-1) - squares
+        earlier = np.cumsum(squares, axis=-1) - squares
         variances = (earlier + _GUESSED_VARIANCE * float(shares @ weights)) / (numbers + 1)
         tops = (middle + shares * (1 - guesses)).max(axis=-1)
         bottoms = (middle - shares * guesses).min(axis=-1)
         return cls(values, tops, bottoms, variances, squares)
 
-    def sizes(self, evidence: float, trials: int = 0) -> Array:
-        """Return the size of each round's bet, near the best one for so much evidence (a log wealth).
-
-        `trials` are those on which the same bets were placed before.
-        """
+    def sizes(self, evidence: float) -> Array:
+        """Return the size of each round's bet, near the best one for so much evidence (a log wealth)."""
         rounds, tasks = self.values.shape[-2:]
-        after = trials + tasks * np.arange(1, rounds + 1)
+        after = tasks * np.arange(1, rounds + 1)
         return np.asarray(np.sqrt(2 * evidence / (self.variances * (after + _HEAD_START))))
 
     def log_factors(self, sizes: Array, means: Array) -> Array:

@@ -276,8 +276,8 @@ def _published(text: str, reading: Reading, like: Episodes) -> Episodes:
         raise InvalidSetting(problem, name="against", value=text, remedy=remedy)
     if not like.binary:
         problem = "counts successes, but costs of the file need not be 0 or 1"
-        remedy = ("say so, if they are, with ", Argument("binary", True))
-        raise InvalidSetting(problem, name="against", value=text, where=Place(like.source), remedy=remedy)
+        said = ("say so, if they are, with ", Argument("binary", True))
+        raise InvalidSetting(problem, name="against", value=text, where=Place(like.source), remedy=said)
     costs = np.repeat([0.0, 1.0], [int(successes), int(trials) - int(successes)])
     return Episodes(costs, binary=True, measure=like.measure, source=text)
 
