@@ -150,3 +150,15 @@ def test_a_finding_is_plain_json(number):
     finding = bw.HypothesisTest(EXTERNAL, alpha_adverse=number(0.05)).decide([0.5] * 10)
     json.dumps(bw.ConfidenceInterval(EXTERNAL, false_positive_rate=number(0.05)).decide([0.5]).to_dict())
     assert json.loads(json.dumps(finding.to_dict()))["verdict"] == finding.verdict.value
+
+
+def test_the_fewest_failures_that_alarm_are_those_that_decide_calls_adverse():
+    for lab in ([0] * 20, [0] * 14 + [1] * 6, [0] * 3 + [1] * 3):
+        test = bw.HypothesisTest(bw.Certificate.from_held_out(lab, binary=True))
+        for n in (1, 2, 3, 5, 9, 30):
+            alarms = [k for k in range(n + 1) if called(test, k, n) is bw.Verdict.ADVERSE]
+            assert test.fewest_adverse(n) == min(alarms, default=None)
+
+
+def called(test, failures, n):
+    return test.decide([1] * failures + [0] * (n - failures)).verdict

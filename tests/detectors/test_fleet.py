@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
+from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
@@ -36,6 +37,19 @@ def test_streams_are_told_apart_in_any_order(stream, size):
         finding = test.finding()
         assert fleet.finding(name).e_adverse == finding.e_adverse
         assert fleet.finding(name).first_alarm == finding.first_alarm
+
+
+def test_a_stream_far_beyond_its_line_and_a_new_one_are_counted_at_once():
+    lab = bw.Certificate.from_held_out([0, 0, 1, 0, 0], binary=True)
+    old = np.zeros(2500)
+    fleet, test = bw.Fleet(lab), bw.SequentialTest(lab)
+    fleet.update(["old"] * old.size, old)
+    alarm_line.cache_clear()  # as after a restart, where no line is known that far
+    fleet = bw.Fleet.from_state_dict(through_json(fleet.state_dict()), lab)
+    fleet.update(["new", "old"], [1.0, 1.0])
+    alone = test.update_many([*old, 1.0]).to_dict()
+    assert fleet.finding("old").to_dict() == alone | {"detector": "fleet"}
+    assert fleet.finding("new").n == 1
 
 
 @pytest.mark.parametrize("margin", [None, 0.1])
