@@ -18,7 +18,7 @@ from benchmarks import peek, predicted_robots
 from boundwatch._support.parallel import in_parallel
 
 ALPHA = 0.05
-SEED = 2024
+SEED = 2026
 RUNS = 200
 MOST = 400
 CELLS = [(0.2, 0.35), (0.1, 0.3), (0.3, 0.45), (0.05, 0.2)]

@@ -133,10 +133,11 @@ def test_a_good_predictor_saves_trials_and_a_useless_one_costs_few():
     rng = np.random.default_rng(7)
     mean = {
         kind: np.mean([trials_to_alarm(rng, certificate, 0.45, 0.95, 5, kind, 100)[0] for _ in range(50)])
-        for kind in ("good", "useless")
+        for kind in ("good", "useless", "inverted")
     }
     alone = bw.plan(certificate, cost=0.45).powers[-1].mean_trials
     assert mean["good"] < 0.8 * alone
+    assert mean["inverted"] < 0.9 * alone  # its sign is learned on the way
     assert mean["useless"] < 1.35 * alone
 
 

@@ -8,7 +8,7 @@ new world* that were not run. A bet multiplies the capital by
 with nu, A and s fixed before the round. ``docs/theory.md`` shows why that is valid for any A, and that
 A = (1 - r)/(1 - q) is the fastest for a model r of the failure rate and the nearest q with mean U. The models
 here shift the logit of the prediction, with slope 1 (the predictor is right except for its level), 1/2
-(overconfident) or 0 (useless: a bet on costs alone), to one of 16 levels.
+(overconfident), -1 (it predicts the opposite) or 0 (useless: a bet on costs alone), to one of 16 levels.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
 # Slopes of the models and the capital behind each, chosen by simulation (docs/before-it-fails.md).
-SLOPES = np.array([0.0, 0.5, 1.0])
-SLOPE_SHARES = np.array([0.55, 0.15, 0.30])
+SLOPES = np.array([0.0, 0.5, 1.0, -1.0])
+SLOPE_SHARES = np.array([0.55, 0.10, 0.22, 0.13])
 # Bets on models that hardly use the prediction are cut where one failure would carry the wealth past its
 # mark: what lies beyond is wasted. A strong predictor leaves little overshoot, and cutting its bets costs
 # trials.
-_CUT = (SLOPES < 0.7)[:, None]
+_CUT = (np.abs(SLOPES) < 0.7)[:, None]
 BINS = 32
 _POINTS = (np.arange(BINS) + 0.5) / BINS
 _LOGITS = logit(np.clip(_POINTS, 0.02, 0.98))
@@ -180,7 +180,7 @@ class PredictedTest(AnytimeDetector[PredictedFinding]):
         design, logs = self._designs[side], self._rows["logs"][0, side]
         if places is None:
             gains = design.scale * design.nu * (cost - design.bound)
-            gains[SLOPES > 0] = 0.0  # these models have nothing to go by
+            gains[SLOPES != 0] = 0.0  # these models have nothing to go by
         else:
             scene, others = places if side == 0 else tuple(BINS - 1 - place for place in places)
             gains = design.gains(cost, scene, others)
