@@ -148,3 +148,24 @@ def _refuse_non_numbers(values: NDArray[np.generic], name: str) -> None:
 
 def _item(name: str, place: tuple[int | np.intp, ...]) -> str:
     return f"{name}[{', '.join(str(int(i)) for i in place)}]"
+
+
+def check_predictions(predicted: object, unlabeled: ArrayLike) -> tuple[float | None, NDArray[np.float64]]:
+    """Return predictions as numbers in [0, 1]; both kinds or neither."""
+    found: dict[str, NDArray[np.float64]] = {}
+    for name, value in (("predicted", () if predicted is None else predicted), ("unlabeled", unlabeled)):
+        try:
+            numbers = np.ravel(np.asarray(value, dtype=np.float64))
+        except (TypeError, ValueError):
+            remedy = "give costs in [0, 1]"
+            raise InvalidCost("is not a number", name=name, value=value, remedy=remedy) from None
+        found[name] = check_costs(numbers, name=name) if numbers.size else numbers
+    scene, others = found["predicted"], found["unlabeled"]
+    if scene.size > 1:
+        raise InvalidCost(f"has {scene.size} numbers", name="predicted", remedy="give one prediction")
+    if scene.size != min(others.size, 1):
+        raise InvalidSetting(
+            "predicted and unlabeled go together",
+            remedy="give that of the trial's scene, and of at least one that was observed but not run",
+        )
+    return (float(scene[0]) if scene.size else None), others

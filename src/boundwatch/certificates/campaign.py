@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import InTable
 from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag
+from boundwatch.bounds.predicted_mean import Luck, MeanBets, luck_of
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.limits import PLAIN, fields_of, split_delta
+from boundwatch.certificates.limits import PLAIN, fields_of, split_delta, with_predictions
 from boundwatch.certificates.record import Rounds, mean_over, refuse_unknown
 from boundwatch.episodes.design import Design, check_weights
 from boundwatch.episodes.measure import Measure
@@ -38,6 +39,7 @@ class _State:
     binary: bool
     costs: list[Probability] | dict[str, list[Probability]]
     weights: dict[str, float] | None = None
+    lucks: list[tuple[float, float, float]] | None = None
 
 
 class Campaign(InTable):
@@ -69,6 +71,10 @@ class Campaign(InTable):
         Give each side its own failure probability; both or neither. `delta` is then ignored.
     strata
         Names of the tasks whose mean is meant, or their weights in it by name.
+    predictions
+        Whether trials come with predicted costs: narrower limits if these are good, and valid ones whatever
+        they are. They hold at all times, and are the narrowest so far. **Assumes** then: what `PredictedTest`
+        does about scenes and predictions; one task.
 
     Examples
     --------
@@ -95,6 +101,7 @@ class Campaign(InTable):
         delta_upper: float | None = None,
         delta_lower: float | None = None,
         strata: Iterable[str] | Mapping[str, float] | None = None,
+        predictions: bool = False,
     ) -> None:
         deltas = split_delta("held-out", delta, delta_upper, delta_lower)
         self.delta, self.delta_upper, self.delta_lower = deltas
@@ -102,6 +109,12 @@ class Campaign(InTable):
         self.strata = None if strata is None else _weights(strata)
         """The tasks whose mean is meant, with their weights; None if there are none."""
         self._rounds = Rounds(_ALONE if self.strata is None else self.strata)
+        self.predictions = check_flag(predictions, "predictions")
+        if self.predictions and self.strata is not None:
+            problem = "go with one task"
+            raise InvalidSetting(problem, name="predictions", remedy=("leave out ", Argument("strata")))
+        self._bets = MeanBets.anytime(self.delta_lower, self.delta_upper)
+        self._lucks: list[Luck] = []
         self._limits: tuple[float, float] | None = (0.0, 1.0)
 
     @property
@@ -144,7 +157,14 @@ class Campaign(InTable):
         """The mean of the costs so far, over tasks by weight; None before the first trial or round."""
         return mean_over(self._rounds.strata(binary=self.binary)) if self.n else None
 
-    def update(self, cost: float, stratum: str | None = None) -> Campaign:
+    def update(
+        self,
+        cost: float,
+        stratum: str | None = None,
+        *,
+        predicted: float | None = None,
+        unlabeled: ArrayLike = (),
+    ) -> Campaign:
         """Count one more trial; returns the campaign itself.
 
         Parameters
@@ -153,8 +173,14 @@ class Campaign(InTable):
             Its cost. One that is not allowed raises `InvalidCost` and is not counted.
         stratum
             Its task, if there are several.
+        predicted, unlabeled
+            As in `PredictedTest.update`, if there are predictions; a trial without any is one of costs alone.
         """
-        return self.update_many([cost], None if stratum is None else [stratum])
+        luck = luck_of(predicted, unlabeled)
+        if predicted is not None and not self.predictions:
+            problem = "goes with a campaign that was made for predictions"
+            raise InvalidSetting(problem, name="predicted", remedy=("say ", Argument("predictions", True)))
+        return self._count([cost], None if stratum is None else [stratum], [luck])
 
     def update_many(self, costs: ArrayLike, strata: Sequence[str] | None = None) -> Campaign:
         """Count several trials, in their order; returns the campaign itself.
@@ -166,6 +192,11 @@ class Campaign(InTable):
         strata
             The task of each, if there are several. `Episodes` bring their own.
         """
+        return self._count(costs, strata, None)
+
+    def _count(
+        self, costs: ArrayLike, strata: Sequence[str] | None, lucks: Sequence[Luck] | None
+    ) -> Campaign:
         values = check_costs(costs, binary=self.binary).tolist()
         if strata is None and self.strata is not None:
             keys = getattr(costs, "keys", None)
@@ -182,6 +213,10 @@ class Campaign(InTable):
         before = self.n
         for cost, name in zip(values, names, strict=True):
             self._rounds.add(cost, name)
+        if self.predictions:
+            for cost, luck in zip(values, lucks or [Luck()] * len(values), strict=True):
+                self._lucks.append(luck)
+                self._bets.add(cost, luck)
         if self.n > before:
             self._limits = None
         return self
@@ -209,6 +244,9 @@ class Campaign(InTable):
         given: dict[str, Any] = {"binary": self.binary, "seed": seed, "policy": policy, "measure": measure}
         given |= {"design": design or PLAIN, "method": "anytime" if self.strata is None else "rounds"}
         given |= {name: getattr(self, name) for name in _LEVELS}
+        if self.predictions:
+            costs, given["method"] = self._rounds.array().ravel(), "predicted-anytime"
+            return Certificate._of(with_predictions(costs, self._lucks, **given))
         fields = fields_of("held-out", self._rounds.array().ravel(), **given)
         if self.strata is not None:
             strata = self._rounds.strata(binary=self.binary)
@@ -219,6 +257,7 @@ class Campaign(InTable):
         """Return what is known as plain JSON values."""
         names = ["n", "mean_cost", "lower", "upper", "width", *_LEVELS, "binary"]
         names += [] if self.strata is None else ["rounds", "waiting", "strata"]
+        names += ["saved_trials"] if self.predictions else []
         return {name: getattr(self, name) for name in names}
 
     def state_dict(self) -> dict[str, Any]:
@@ -235,6 +274,8 @@ class Campaign(InTable):
         kept: dict[str, Any] = {"costs": costs, "weights": self.strata}
         if self.strata is None:
             kept = {"costs": costs[""]}
+        if self.predictions:
+            kept["lucks"] = [[each.value, each.most, each.least] for each in self._lucks]
         return {"kind": "Campaign", "version": 1, **levels, "binary": self.binary, **kept}
 
     @classmethod
@@ -249,7 +290,10 @@ class Campaign(InTable):
         found = convert(_State, state, "state")
         try:
             levels = {"delta_upper": found.delta_upper, "delta_lower": found.delta_lower}
-            campaign = cls(binary=found.binary, **levels, strata=found.weights)
+            predictions = found.lucks is not None
+            campaign = cls(binary=found.binary, **levels, strata=found.weights, predictions=predictions)
+            if found.lucks is not None and isinstance(found.costs, list) and found.costs:
+                return campaign._count(found.costs, None, [Luck(*each) for each in found.lucks])
             given = {None: found.costs} if isinstance(found.costs, list) else found.costs
             for name, costs in given.items():
                 campaign = campaign.update_many(costs, name and [name] * len(costs)) if costs else campaign
@@ -261,7 +305,15 @@ class Campaign(InTable):
         """Draw the interval (extra ``plot``)."""
         return self.certificate().plot()
 
+    @property
+    def saved_trials(self) -> int | None:
+        """About how many trials predictions have saved so far, fewer than none if they cost some."""
+        return self.certificate().saved_trials if self.n else None
+
     def _derived(self) -> tuple[float, float]:
+        if self.predictions:
+            lower, upper = self._bets.lower, self._bets.upper
+            return min(lower, upper), max(lower, upper)
         if self._limits is None:
             made = self.certificate()
             self._limits = made.lower, made.upper

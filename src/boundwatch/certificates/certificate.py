@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Unpack
@@ -19,9 +20,18 @@ from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_number
 from boundwatch.bounds.kl import shifted_mean_upper
 from boundwatch.bounds.pac_bayes import Variant
+from boundwatch.bounds.predicted_mean import lucks_of
 from boundwatch.certificates import limits, verification
 from boundwatch.certificates.limits import Measured, Origin, fields_of, held_out
-from boundwatch.certificates.record import AuditRecord, CostRecord, Provenance, Stratum, Trials, plain
+from boundwatch.certificates.record import (
+    AuditRecord,
+    CostRecord,
+    PredictionRecord,
+    Provenance,
+    Stratum,
+    Trials,
+    plain,
+)
 from boundwatch.certificates.verification import Check, Saved
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import Measure
@@ -68,6 +78,8 @@ class Certificate(Saved, InNotebook):
         If its costs are means over clusters (see `design`), which `n` counts: the trials behind them.
     audit
         If a machine judged and people labeled some: what is kept of both. `n` then counts labels.
+    predictions
+        If predictions narrowed the limits: what is kept of each trial and of its predictions.
     """
 
     lower: Probability
@@ -89,6 +101,7 @@ class Certificate(Saved, InNotebook):
     strata: tuple[Stratum, ...] = ()
     trials: Trials | None = None
     audit: AuditRecord | None = None
+    predictions: PredictionRecord | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("measure", Measure | None), ("design", Design)):
@@ -109,6 +122,8 @@ class Certificate(Saved, InNotebook):
         seed: int | None = None,
         policy: str | os.PathLike[str] | None = None,
         measure: Measure | None = None,
+        predicted: Sequence[float | None] | None = None,
+        unlabeled: Sequence[ArrayLike] = (),
     ) -> Certificate:
         """Certify a finished policy from episodes that it was not trained on.
 
@@ -134,6 +149,9 @@ class Certificate(Saved, InNotebook):
         measure
             How the costs were measured. It changes no number here; new costs are read in the same way, and
             those that are not are warned about.
+        predicted, unlabeled
+            The cost predicted for each trial, in the order of trials, and predictions for some other scenes
+            that were not run, as in `PredictedTest.update`: narrower limits if they are good.
 
         Examples
         --------
@@ -145,6 +163,7 @@ class Certificate(Saved, InNotebook):
         """
         origin = Origin(delta_upper=delta_upper, delta_lower=delta_lower, seed=seed, policy=policy)
         given: Any = {"successes": successes, "method": method, "measure": measure, "binary": binary}
+        given["lucks"] = None if predicted is None else lucks_of(predicted, unlabeled)
         return cls._of(held_out(costs, delta, **given, **origin))
 
     @classmethod
@@ -268,6 +287,11 @@ class Certificate(Saved, InNotebook):
             return sum(each.failures for each in self.strata)
         return round(self.mean_cost * self.n)
 
+    @cached_property
+    def saved_trials(self) -> int | None:
+        """About how many trials predictions saved, fewer than none if they cost some; None without any."""
+        return limits.saved_by_predictions(self)
+
     @property
     def shares_of(self) -> str | None:
         """What its costs are shares of failed trials in: ``"scene"``, say; None if they are no such means."""
@@ -300,12 +324,12 @@ class Certificate(Saved, InNotebook):
         parts: dict[str, Any] = {"schema_version": verification.VERSION}
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
-            if value or name not in ("strata", "trials", "audit"):
+            if value or name not in ("strata", "trials", "audit", "predictions"):
                 parts[name] = value.to_dict() if hasattr(value, "to_dict") else plain(value)
         return parts
 
     def _row(self) -> dict[str, Any]:
-        long = "record.", "strata", "audit"
+        long = "record.", "strata", "audit", "predictions"
         return {name: cell for name, cell in super()._row().items() if not name.startswith(long)}
 
     @classmethod

@@ -16,11 +16,13 @@ from boundwatch.bounds.audit import audit_lower, audit_upper, bounded_upper
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import largest_refuted
 from boundwatch.bounds.pac_bayes import Variant
+from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets
 from boundwatch.bounds.rounds import rounds_lower, rounds_upper
 from boundwatch.bounds.strata import pooled_lower, pooled_upper, weighted_lower
 from boundwatch.certificates.record import (
     AuditRecord,
     CostRecord,
+    PredictionRecord,
     Stratum,
     Trials,
     is_balanced,
@@ -38,10 +40,12 @@ if TYPE_CHECKING:
 
 HeldOutMethod = Literal["betting", "tuned", "kl", "hoeffding", "exact"]
 """How limits may follow from a number of held-out costs that was fixed in advance."""
-Method = HeldOutMethod | Variant | Literal["anytime", "rounds", "weighted", "external"]
+Predicted = Literal["predicted", "predicted-anytime"]
+"""How limits follow with the help of predictions: for one look, or for all times."""
+Method = HeldOutMethod | Variant | Predicted | Literal["anytime", "rounds", "weighted", "external"]
 Source = Literal["held-out", "audit", "pac-bayes", "pointwise", "external"]
 METHODS: dict[Source, tuple[Method, ...]] = {
-    "held-out": (*get_args(HeldOutMethod), "anytime", "rounds", "weighted"),
+    "held-out": (*get_args(HeldOutMethod), *get_args(Predicted), "anytime", "rounds", "weighted"),
     "audit": ("exact", "tuned"),
     "pac-bayes": get_args(Variant),
     "pointwise": ("kl",),
@@ -71,6 +75,8 @@ def derive(certificate: Certificate) -> tuple[float, float]:
     kind = certificate.source, certificate.method
     if certificate.strata:
         return _OVER_TASKS[certificate.method](certificate.strata, below, above)
+    if certificate.predictions is not None:
+        return _by_predictions(certificate, certificate.predictions)
     if certificate.audit is not None:
         return audit_limits(certificate.audit, below, above, policy=True)
     if kind == ("held-out", "betting"):
@@ -103,6 +109,41 @@ def audit_limits(
     mirrored = [np.stack([1 - values, weights]) for values, weights in given]
     upper = bounded_upper(given, delta_upper, policy=policy)
     return max(1 - bounded_upper(mirrored, delta_lower, policy=policy), 0.0), upper
+
+
+def _by_predictions(certificate: Certificate, kept: PredictionRecord) -> tuple[float, float]:
+    """Return limits by bets that use predictions, beside those of costs alone."""
+    below, above, lower, upper = certificate.delta_lower, certificate.delta_upper, 0.0, 1.0
+    bets = MeanBets.anytime(below, above)
+    if certificate.method == "predicted":
+        rest, n = 1 - HEDGE, len(kept.luck)
+        bets = MeanBets(rest * below, rest * above, horizon=n)
+        lower, upper = derive(_alone(certificate, delta_lower=HEDGE * below, delta_upper=HEDGE * above))
+    for cost, luck in kept.trials:
+        bets.add(cost, luck)
+    lower, upper = max(lower, bets.lower), min(upper, bets.upper)
+    # Limits that cross have failed somewhere: both are moved outward.
+    return min(lower, upper), max(lower, upper)
+
+
+def _alone(certificate: Certificate, **changes: Any) -> Certificate:
+    """Return the same without its predictions; its limits are not those that follow."""
+    once: Method = "exact" if certificate.binary else "betting"
+    method: Method = once if certificate.method == "predicted" else "anytime"
+    return dataclasses.replace(certificate, predictions=None, method=method, **changes)
+
+
+def saved_by_predictions(certificate: Certificate) -> int | None:
+    """Return about how many more trials without predictions would have given limits as narrow.
+
+    Fewer than none if predictions cost some; None for a certificate without predictions.
+    """
+    if certificate.predictions is None:
+        return None
+    lower, upper = derive(_alone(certificate))
+    return round(
+        ((upper - lower) ** 2 / (certificate.upper - certificate.lower) ** 2 - 1) * (certificate.n or 0)
+    )
 
 
 def _by_rounds(strata: Sequence[Stratum], delta_lower: float, delta_upper: float) -> tuple[float, float]:
@@ -213,6 +254,7 @@ def held_out(
     method: HeldOutMethod | None,
     binary: bool | None,
     measure: Measure | None,
+    lucks: Sequence[Luck] | None = None,
     **origin: Any,
 ) -> dict[str, Any]:
     """Return the fields of a certificate from held-out costs; see `boundwatch.Certificate.from_held_out`."""
@@ -230,6 +272,13 @@ def held_out(
         tasks = read.keys.get("strata")
     binary = binary is not None and check_flag(binary, "binary")
     origin |= {"binary": binary, "measure": measure, "trials": trials}
+    if lucks is not None:
+        if tasks is not None or trials is not None or method is not None:
+            problem = "go with single trials of one task, and with limits of their own"
+            raise InvalidSetting(
+                problem, name="predicted", remedy="leave out strata, clusters and the method"
+            )
+        return with_predictions(cast("ArrayLike", costs), lucks, delta, "predicted", design=design, **origin)
     if tasks is not None:
         return _of_strata(cast("ArrayLike", costs), tasks, design, delta, method, **origin)
     if method is None:
@@ -263,6 +312,18 @@ def _of_strata(
         design = dataclasses.replace(design, strata="task")
     fields = fields_of("held-out", values, delta, binary=binary, method=usual, design=design, **origin)
     return fields | {"mean_cost": mean_over(strata), "record": None, "strata": strata}
+
+
+def with_predictions(
+    costs: ArrayLike, lucks: Sequence[Luck], delta: float, method: Predicted, *, binary: bool, **fields: Any
+) -> dict[str, Any]:
+    """Return the fields of a certificate of trials that came with predictions."""
+    values = check_costs(costs, binary=binary)
+    if len(lucks) != values.size:
+        problem, remedy = f"are {len(lucks)} for {values.size} trials", "give one per trial"
+        raise InvalidSetting(problem, name="predicted", remedy=remedy)
+    kept = PredictionRecord.of(values.tolist(), lucks, binary=binary)
+    return fields_of("held-out", values, delta, method=method, binary=binary, predictions=kept, **fields)
 
 
 def fields_of(

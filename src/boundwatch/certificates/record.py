@@ -23,6 +23,7 @@ from boundwatch._support.schema import Digest, FrozenMapping, Probability
 from boundwatch._version import __version__
 from boundwatch.bounds.audit import Audited
 from boundwatch.bounds.cost_grid import STEPS, grid_points, split_on_grid
+from boundwatch.bounds.predicted_mean import Luck
 from boundwatch.bounds.strata import in_proportion
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 
@@ -188,6 +189,49 @@ class AuditRecord:
         return {name: each for name, each in plain(vars(self)).items() if each is not None}
 
 
+_Lucks = tuple[Annotated[float, Meta(ge=-1, le=1)], ...]
+
+
+@dataclass(frozen=True)
+class PredictionRecord:
+    """What is kept of trials and their predictions, in their order; see `boundwatch.bounds.predicted_mean`.
+
+    Attributes
+    ----------
+    outcomes
+        The costs: ``"0100"`` or ``(0.1, 0.4)``.
+    luck, most, least
+        How much higher predictions were than those for scenes that were not run, and could have been.
+    """
+
+    outcomes: Outcomes
+    luck: _Lucks
+    most: _Lucks
+    least: _Lucks
+
+    def __post_init__(self) -> None:
+        if {len(self.luck), len(self.most), len(self.least)} != {len(self.outcomes)}:
+            raise SchemaMismatch("does not have one of each per trial", name="predictions")
+        if any(not low <= x <= high for low, x, high in zip(self.least, self.luck, self.most, strict=True)):
+            raise SchemaMismatch("has luck that no scene of its round could have had", name="predictions")
+
+    @classmethod
+    def of(cls, costs: Sequence[float], lucks: Sequence[Luck], *, binary: bool) -> PredictionRecord:
+        """Return the record of trials."""
+        columns = zip(*((luck.value, luck.most, luck.least) for luck in lucks), strict=True)
+        return cls(kept_in_order(costs, binary=binary), *map(tuple, columns))
+
+    @property
+    def trials(self) -> list[tuple[float, Luck]]:
+        """The cost and the luck of each trial."""
+        lucks = zip(self.luck, self.most, self.least, strict=True)
+        costs = map(float, self.outcomes)
+        return [(cost, Luck(*luck)) for cost, luck in zip(costs, lucks, strict=True)]
+
+    def __str__(self) -> str:
+        return f"{len(self.luck)} trials with their predictions"
+
+
 @dataclass(frozen=True)
 class Provenance:
     """When, with what and from what a certificate was made.
@@ -318,13 +362,18 @@ def strata_of(
     return _in_order({name: costs[rows[name]] for name in known}, known, binary=binary)
 
 
+def kept_in_order(costs: Sequence[float], *, binary: bool) -> Outcomes:
+    """Return costs as a certificate keeps them, if their order matters."""
+    return "".join("1" if cost else "0" for cost in costs) if binary else tuple(costs)
+
+
 def _in_order(
     costs: Mapping[str, Array], weights: Mapping[str, float], *, binary: bool
 ) -> tuple[Stratum, ...]:
     total, found = math.fsum(weights.values()), []
     for name, weight in weights.items():
         each = costs[name]
-        kept = "".join("1" if cost else "0" for cost in each) if binary else tuple(each.tolist())
+        kept = kept_in_order(each.tolist(), binary=binary)
         found.append(Stratum(name, weight / total, each.size, float(each.mean()), kept))
     return tuple(found)
 

@@ -98,6 +98,7 @@ def check_fields(certificate: Certificate) -> None:
         "renyi": source == "pac-bayes",
         "log_ratio": source == "pointwise",
         "audit": source == "audit",
+        "predictions": certificate.method.startswith("predicted"),
         "record": source == "held-out" and not certificate.binary and not certificate.strata,
     }
     for name, needed in wanted.items():
@@ -140,6 +141,10 @@ def verify(
         return [*checks, Check("limits", ok, detail)]
     if (kept := certificate.audit) is not None:
         checks += [_same("n", kept.n, certificate.n), _same("mean_cost", kept.mean, certificate.mean_cost)]
+    if (pairs := certificate.predictions) is not None:
+        values = np.array([cost for cost, _ in pairs.trials])
+        checks += [_same("n", values.size, certificate.n)]
+        checks += [_same("mean_cost", float(values.mean()), certificate.mean_cost)]
     if costs is not None:
         found, known = _compare(certificate, costs)
         checks += found
@@ -174,7 +179,7 @@ def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], C
             raise ProvenanceMismatch(problem, remedy=("give ", Argument("strata")))
         weights = {each.name: each.weight for each in strata}
         strata = strata_of(values, tasks, weights, binary=certificate.binary)
-    elif certificate.method == "anytime":
+    elif certificate.method in ("anytime", "predicted-anytime"):
         values = values[: certificate.n]
     if values.size < given:  # a campaign stops in the middle of what may be a longer file
         checks.append(Check("stopped", True, f"after {values.size} of these {given} costs"))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated, Any
 
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_1, refuse_if
-from boundwatch.cli.reading import ANSWERS, Reading, arriving
+from boundwatch.cli.options import AT_LEAST_1, refuse, refuse_if
+from boundwatch.cli.reading import ANSWERS, Predictions, Reading, arriving
 from boundwatch.episodes.design import Design
+from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place, Refusal
 from boundwatch.reporting import wording
@@ -72,6 +73,7 @@ def run_campaign(
     stream: str,
     rule: Stopping,
     reading: Reading,
+    predictions: Predictions,
     deltas: Mapping[str, Any],
     binary: bool | None,
     provenance: Mapping[str, Any],
@@ -82,7 +84,8 @@ def run_campaign(
     for name in ("until_width", "until_upper"):
         if (value := getattr(rule, name)) is not None and not 0 < value < 1:
             raise InvalidLevel("is outside (0, 1)", name=name, value=value, remedy="give 0.1, say")
-    by_line = rule.follow or stream == "-" or is_pipe(stream)
+    helped = predictions.given
+    by_line = rule.follow or stream == "-" or is_pipe(stream) or helped
     asks = by_line and reading.strata is not None and reading.weights is None
     whole = "--tasks goes with --strata and --follow or a pipe; those of whole files are counted"
     one_by_one = "trials come one by one: say how many tasks there are (--tasks N), or name them (--weights)"
@@ -93,17 +96,19 @@ def run_campaign(
             one_by_one: asks and rule.tasks is None,
         }
     )
-    source = _lines(stream, reading, rule) if by_line else _whole(stream, reading, binary)
+    source = _lines(stream, reading, rule, predictions) if by_line else _whole(stream, reading, binary)
     campaign, reason, between, name = None, "", False, name_of(stream)
     try:
         with terminable():
             for trial in source.trials:
                 if campaign is None:
                     kind = source.measured()[1] if binary is None else binary
-                    campaign = Campaign(binary=kind, strata=source.tasks, **deltas)
+                    campaign = Campaign(binary=kind, strata=source.tasks, predictions=helped, **deltas)
                 cost, rounds = trial.cost, campaign.rounds
                 try:
-                    campaign.update(cost, None if source.tasks is None else trial.stratum)
+                    task = None if source.tasks is None else trial.stratum
+                    predicted, unlabeled = trial.predictions or (None, ())
+                    campaign.update(cost, task, predicted=predicted, unlabeled=unlabeled)
                 except Refusal as error:
                     raise error.at(Place(name, "line", trial.number)) from error
                 between |= cost not in (0, 1)
@@ -133,10 +138,30 @@ class _Source:
     """Their weights, if the mean over them is meant."""
 
 
-def _lines(stream: str, reading: Reading, rule: Stopping) -> _Source:
+def certify_once(
+    stream: str, reading: Reading, predictions: Predictions, binary: bool | None, settings: Mapping[str, Any]
+) -> tuple[Certificate, Episodes]:
+    """Return a certificate of all trials of a file with their predictions, and what was read."""
+    refuse({"strata": reading.strata}, "does not go with --predicted: limits are on the mean of one task")
+    source = _lines(stream, reading, Stopping(), predictions)
+    trials = list(source.trials)
+    if not trials:
+        raise InvalidCost("no trial was found", where=Place(stream), remedy="at least one is needed")
+    measure, kind = source.measured()
+    numbers, costs = zip(*((each.number, each.cost) for each in trials), strict=True)
+    given: dict[str, Any] = {"measure": measure, "design": source.design, "source": name_of(stream)}
+    given["file_format"] = "read by line"
+    read = Episodes(costs, binary=(kind or None) if binary is None else binary, numbers=numbers, **given)
+    both = zip(*(each.predictions or (None, ()) for each in trials), strict=True)
+    given = dict(zip(("predicted", "unlabeled"), both, strict=True))
+    return Certificate.from_held_out(read, **settings, **given), read
+
+
+def _lines(stream: str, reading: Reading, rule: Stopping, predictions: Predictions) -> _Source:
     """Return trials as their lines come; of several tasks, once each of them has come."""
-    reader = reading.read_lines(stream, "--follow or a pipe", answers=ANSWERS)
-    design = reader.declared.design
+    options = "--follow, --predicted or a pipe"
+    reader = reading.read_lines(stream, options, answers=ANSWERS, **vars(predictions))
+    design = replace(reader.declared.design, predicted=None, unlabeled=None)
     trials: Iterator[Trial] = filter(None, arriving(stream, reader, wait=rule.follow))
     tasks, first = design.weights or None, list[Trial]()
     if design.strata is not None and tasks is None:

@@ -12,9 +12,9 @@ from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.limits import HeldOutMethod
 from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling
-from boundwatch.cli.campaign import Stopping, run_campaign
+from boundwatch.cli.campaign import Stopping, certify_once, run_campaign
 from boundwatch.cli.options import refuse, refuse_if
-from boundwatch.cli.reading import Reading
+from boundwatch.cli.reading import Predictions, Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes.episodes import Episodes
 
@@ -38,6 +38,7 @@ def certify(
     method: HeldOutMethod | None = None,
     bounds: tuple[float, float] | None = None,
     reading: Reading,
+    predictions: Predictions,
     by: str | None = None,
     stopping: Stopping,
     labeling: Labeling,
@@ -89,26 +90,31 @@ def certify(
     reason, said = "", list[str]()
     made: Certificate | CertificateFamily
     if bounds is not None:
-        others = {**vars(reading), **vars(stopping), **vars(labeling), **given}
+        others = {**vars(reading), **vars(stopping), **vars(labeling), **vars(predictions), **given}
         refuse(others, "goes with a file of costs, not with --bounds; leave it out")
         lower, upper = bounds
         made = Certificate.from_bounds(lower=lower, upper=upper, binary=bool(binary), **deltas, **origin)
     elif any(vars(labeling).values()):
-        others = {**vars(stopping), **given, "seed": seed, "binary": binary}
+        others = {**vars(stopping), **vars(predictions), **given, "seed": seed, "binary": binary}
         refuse(others, "does not go with --judge; leave it out")
         made, judged, said = labeling.certify(str(costs), reading, {**deltas, "policy": policy_file})
         sources = (judged,)
     elif stopping.given:
         refuse(given, "does not go with a stopping rule; leave it out")
-        made, reason = run_campaign(str(costs), stopping, reading, deltas, binary, origin, as_json=as_json)
+        settings = stopping, reading, predictions, deltas, binary, origin
+        made, reason = run_campaign(str(costs), *settings, as_json=as_json)
+    elif predictions.given:
+        refuse({**vars(stopping), **given}, "does not go with --predicted; leave it out")
+        made, read_once = certify_once(str(costs), reading, predictions, binary, {**deltas, **origin})
+        sources = (read_once,)
     else:
         refuse(vars(stopping), "goes with --until-width, --until-upper or --at-most")
         read = reading.read_all(str(costs), by=by, binary=binary)
-        sources, settings = read.sources, {**deltas, **origin, "method": method}
+        sources, levels = read.sources, {**deltas, **origin, "method": method}
         if read.by is None:
-            made = Certificate.from_held_out(sources[0], **settings)
+            made = Certificate.from_held_out(sources[0], **levels)
         else:
-            made = CertificateFamily.from_held_out(read.parts, by=read.by, **settings)
+            made = CertificateFamily.from_held_out(read.parts, by=read.by, **levels)
     out.print_warnings(*sources)
     written = out.save(made, output, sign)
     if as_json and reason:  # one line, as those before it

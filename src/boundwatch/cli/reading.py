@@ -49,6 +49,30 @@ class Read:
 
 
 @dataclass(frozen=True)
+class Predictions:
+    """The columns of predicted costs, of trials and of scenes that were not run.
+
+    Options
+    -------
+    predicted COL: Column of the cost predicted for each trial's scene, between 0 and 1.
+    unlabeled COL: With it: predictions for scenes of the same world that were not run.
+    """
+
+    panel: ClassVar[str] = "The file"
+    predicted: str | None = None
+    unlabeled: str | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether there are any; refuse one column without the other."""
+        both = self.predicted, self.unlabeled
+        refuse_if(
+            {"--predicted and --unlabeled must be given together": (None in both) != (both == (None,) * 2)}
+        )
+        return self.predicted is not None
+
+
+@dataclass(frozen=True)
 class Reading:
     """How to read the file; a command that takes one has an option for each field.
 

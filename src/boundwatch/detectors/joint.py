@@ -44,7 +44,7 @@ def reference_of(certificate: Certificate) -> CostRecord | None:
     That takes a fixed number of held-out episodes and a record of their costs, and not so many that the
     certificate's limits say as much.
     """
-    if certificate.source != "held-out" or certificate.method in ("anytime", "rounds"):
+    if certificate.source != "held-out" or certificate.method in ("anytime", "rounds", "predicted-anytime"):
         return None
     n, mean = certificate.n, certificate.mean_cost
     if n is None or mean is None or n > MOST_REFERENCE_TRIALS:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from boundwatch._support.validation import check_costs
+from boundwatch._support.validation import check_predictions
 from boundwatch.bounds.bets import Bets, bet_bounds
 from boundwatch.bounds.cost_grid import STEPS, CostGrid, add_costs
 from boundwatch.bounds.halving import halve
@@ -33,7 +33,6 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.anytime import ONLY, AnytimeDetector
 from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, refuse_tasks
 from boundwatch.detectors.evidence import bounded_exp
-from boundwatch.errors import InvalidCost, InvalidSetting
 
 Array = NDArray[np.float64]
 # Slopes of the models and the capital behind each, chosen by simulation (docs/before-it-fails.md).
@@ -304,24 +303,3 @@ def _tilted(rates: Array, nu: Array) -> Array:
 
 def _bins(predictions: Any) -> Any:
     return np.minimum((np.asarray(predictions) * BINS).astype(np.int64), BINS - 1)
-
-
-def check_predictions(predicted: object, unlabeled: ArrayLike) -> tuple[float | None, Array]:
-    """Return predictions as numbers in [0, 1]; both kinds or neither."""
-    found: dict[str, Array] = {}
-    for name, value in (("predicted", () if predicted is None else predicted), ("unlabeled", unlabeled)):
-        try:
-            numbers = np.ravel(np.asarray(value, dtype=np.float64))
-        except (TypeError, ValueError):
-            remedy = "give costs in [0, 1]"
-            raise InvalidCost("is not a number", name=name, value=value, remedy=remedy) from None
-        found[name] = check_costs(numbers, name=name) if numbers.size else numbers
-    scene, others = found["predicted"], found["unlabeled"]
-    if scene.size > 1:
-        raise InvalidCost(f"has {scene.size} numbers", name="predicted", remedy="give one prediction")
-    if scene.size != min(others.size, 1):
-        raise InvalidSetting(
-            "predicted and unlabeled go together",
-            remedy="give that of the trial's scene, and of at least one that was observed but not run",
-        )
-    return (float(scene[0]) if scene.size else None), others

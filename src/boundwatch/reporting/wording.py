@@ -46,6 +46,8 @@ _METHODS = {
     "weighted": "Chernoff's bound on the mean over tasks",
     "rounds": "betting on rounds, in which each task is run once, so that they hold after every one",
     "anytime": "betting at all times at once, so that they hold whatever made the campaign stop",
+    "predicted": "betting with predicted costs, beside a limit on costs alone",
+    "predicted-anytime": "betting with predicted costs, at all times at once",
 }
 
 
@@ -161,8 +163,13 @@ def basis(certificate: Certificate) -> list[str]:
             unit, what = str(certificate.design.cluster), "trials"
             of = f"{count(certificate.n, unit)}, {certificate.trials}; {by}, each {unit} as one cost: "
             of += "the mean of its trials."
+        said = [f"Held-out: {of}"]
+        if (saved := certificate.saved_trials) is not None:
+            said.append(
+                f"Predictions {'saved' if saved >= 0 else 'cost'} about {count(abs(saved), 'trial')}."
+            )
         how = certificate.measure
-        return [f"Held-out: {of}", *([] if how is None else [f"How {what} were measured: {how}."])]
+        return [*said, *([] if how is None else [f"How {what} were measured: {how}."])]
     of_posterior = certificate.source == "pac-bayes"
     price = certificate.renyi if of_posterior else certificate.log_ratio
     priced = f"{'D2(P || P0)' if of_posterior else 'ln P(w)/P0(w)'} = {price:.6g}"

@@ -49,7 +49,7 @@ def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim
             pairs = two_costs(verdict, mean, binary=certificate.binary)
             for low, high in pairs if mean == central else pairs[:1]:
                 lab = Lab(certificate, verdict, low, high, mean)
-                if certificate.method == "anytime":
+                if certificate.method in ("anytime", "predicted-anytime"):
                     yield _limit_claim(lab, f"campaign, looked at {counting.LOOKS} times", _count_campaigns)
                 else:
                     yield from _claims_of_lab(lab, levels, is_central=mean == central)

@@ -118,7 +118,7 @@ class Lab(World):
         like = self.certificate
         return Certificate.from_held_out(
             self.costs(np.array([highs]), like.n or 1)[0],
-            method=cast("Any", like.method),
+            method=None if like.predictions else cast("Any", like.method),
             binary=like.binary,
             delta_upper=like.delta_upper,
             delta_lower=like.delta_lower,
