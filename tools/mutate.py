@@ -21,7 +21,6 @@ import importlib.abc
 import importlib.util
 import json
 import os
-import random
 import signal
 import sys
 import threading
@@ -100,6 +99,11 @@ def mutated(mutant: Mutant) -> CodeType:
     number, change = mutant.place
     _apply(list(ast.walk(tree))[number], change)
     return compile(ast.fix_missing_locations(tree), str(path), "exec")
+
+
+def digest_of(content: bytes) -> str:
+    """Return a short name of some bytes."""
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _functions(tree: ast.AST, name: str = "") -> Iterator[tuple[ast.AST, str]]:
@@ -271,7 +275,7 @@ def trace(*, anew: bool) -> dict[str, Any]:
     known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() and not anew else {}
     found = {}
     for path in (each for room in TESTS for each in sorted((ROOT / "tests" / room).glob("test_*.py"))):
-        name, digest = str(path.relative_to(ROOT)), hashlib.sha256(path.read_bytes()).hexdigest()
+        name, digest = str(path.relative_to(ROOT)), digest_of(path.read_bytes())
         if known.get(name, {}).get("digest") != digest:
             print(f"which functions {name} calls", flush=True)
             ran = forked(lambda name=name: run([name], first=False), 3600)  # type: ignore[misc]
@@ -349,12 +353,12 @@ def main() -> None:
         files = [str(path.relative_to(PACKAGE)) for path in sorted((PACKAGE / room).glob("*.py"))]
         files = [file for file in files if not asked.files or Path(file).stem in asked.files]
         found = [mutant for file in files for mutant in mutants(file)]
-        draw = random.Random(f"{asked.seed} {room}")  # noqa: S311
-        drawn = draw.sample(found, min(asked.sample or len(found), len(found)))
+        # By the hash of each: a change elsewhere leaves the others in the sample.
+        found.sort(key=lambda each: digest_of(f"{asked.seed} {each.key}".encode()))
+        drawn = found[: asked.sample or None]
         counts: Counter[str] = Counter()
         for mutant in drawn:
-            digest = hashlib.sha256((PACKAGE / mutant.file).read_bytes()).hexdigest()[:12]
-            name = f"{digest} {mutant.place} {mutant.key}"
+            name = f"{digest_of((PACKAGE / mutant.file).read_bytes())} {mutant.key}"
             if (name not in outcomes or name in again) and (time.monotonic() - started) / 60 < asked.minutes:
                 again.discard(name)
                 outcomes[name] = judge(mutant, tests, asked.longest, sound)
