@@ -11,6 +11,7 @@ import boundwatch as bw
 from boundwatch.bounds import clopper_pearson_upper
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.joint_region import alarm_line, joint_region
+from boundwatch.bounds.rate_difference import fewest_that_differ
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values, log_choose
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
 from rates import assert_rate_at_most, min_trials
@@ -253,3 +254,18 @@ def ever_at_most(line: np.ndarray, rate: float) -> float:
         alive[0] *= 1 - rate
         alive[: line[t] + 1] = 0.0
     return float(1 - alive.sum())
+
+
+def test_a_number_of_new_trials_that_the_labs_costs_chose_breaks_the_promise():
+    """The broken twin of "fixed beforehand": for each lab, the number that alarms most easily."""
+    n, rates, sizes = 10, np.linspace(0.05, 0.95, 19), range(1, 60, 3)
+    alarms = np.array(
+        [
+            [binom.sf(fewest_that_differ(n, k, size, TOTAL) - 1, size, rates) for size in sizes]
+            for k in range(n + 1)
+        ]
+    )
+    of_labs = binom.pmf(np.arange(n + 1)[:, None], n, rates)
+    fixed = np.einsum("kr,ksr->sr", of_labs, alarms).max()
+    chosen = (of_labs * alarms.max(axis=1)).sum(axis=0).max()
+    assert fixed <= TOTAL < 1.5 * TOTAL < chosen
