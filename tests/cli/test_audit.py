@@ -87,6 +87,35 @@ def test_labels_of_another_draw_are_refused(run, folder, change, why):
     assert why in result.err
 
 
+def test_tasks_and_repeats_of_scenes_widen_what_is_said_of_the_policy(run, folder):
+    lines = (folder / "judged.csv").read_text().splitlines()
+    more = [f"{line},{'mug' if i % 2 else 'bowl'},{i // 10}" for i, line in enumerate(lines[1:])]
+    (folder / "judged.csv").write_text("\n".join([f"{lines[0]},task,scene", *more]) + "\n")
+    run(*AUDIT, "--show", "video")
+    fill(folder)
+    kept = {}
+    for option in (
+        (),
+        ("--strata", "task"),
+        ("--cluster", "scene"),
+        ("--strata", "task", "--cluster", "scene"),
+    ):
+        said = run(*CERTIFY, *option, "--force")
+        assert said.code == 0, said.err
+        assert "Of all 300 judged episodes 1" in said.out
+        kept[option[-1] if len(option) == 2 else len(option)] = json.loads((folder / "c.json").read_text())
+    assert kept["task"]["audit"]["units"] == 300
+    assert kept["task"]["design"] == {"strata": "task"}
+    assert (kept["scene"]["audit"]["units"], kept[4]["audit"]["units"]) == (30, 60)
+    assert kept[0]["upper"] < kept["task"]["upper"] < kept[4]["upper"] < kept["scene"]["upper"]
+    assert "audit the episodes of each task alone" in run("check", "c.json", "judged.csv").err
+    run(*CERTIFY, "--cluster", "scene", "--force")
+    (folder / "new.csv").write_text("label,scene\n" + "no,a\nno,a\nno,b\nno,b\nno,c\nno,d\n" * 4)
+    assert "ADVERSE" in run("check", "c.json", "new.csv").out
+    (folder / "judged.csv").write_text("\n".join([f"{lines[0]},task,scene", *more[:-1], "299,x,yes,mug,0"]))
+    assert "are not repeated alike" in run(*CERTIFY, "--cluster", "scene", "--force").err
+
+
 @pytest.mark.usefixtures("folder")
 def test_wrong_usage(run):
     assert "go together" in run("certify", "judged.csv", "--judge", "vlm", "-o", "c.json").err

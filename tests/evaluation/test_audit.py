@@ -5,6 +5,7 @@ import pytest
 
 from boundwatch import Audit, Certificate, Episodes, HypothesisTest, Verdict
 from boundwatch.bounds.audit import Judged
+from boundwatch.episodes.design import Design
 from boundwatch.errors import BoundwatchError, CertificateError, InvalidSetting, ProvenanceMismatch
 from boundwatch.evaluation.audit import allocation
 
@@ -134,8 +135,45 @@ def test_bounded_costs_are_audited_by_differences(tmp_path):
     assert Certificate.load(tmp_path / "c.json") == certificate
 
 
-def test_designs_are_refused():
-    with pytest.raises(InvalidSetting, match="audit the episodes of each task alone"):
-        Audit(Episodes([0, 1], clusters=["a", "b"]), seed=1)
+def test_tasks_cost_little_and_repeats_what_they_must(tmp_path):
+    """The draw is the same, and so are the limits on the judged episodes; those on the policy are wider."""
+    tasks = Episodes(JUDGED, strata=["mug", "bowl"] * 200, binary=True)
+    widths = []
+    for audit in (Audit(JUDGED, seed=7), Audit(tasks, seed=7), Audit(JUDGED, seed=7, clusters=range(400))):
+        labels = {place: TRUTH[place] for place in audit.draw(40)}
+        certificate = audit.certificate(labels)
+        widths.append(certificate.upper - certificate.lower)
+    assert widths[0] < widths[1] < 1.05 * widths[0]
+    assert widths[2] == widths[1]  # one episode of each scene is none that is repeated
+    audit = Audit(JUDGED, seed=7, clusters=np.arange(400) // 8)
+    repeated = audit.certificate({place: TRUTH[place] for place in audit.draw(40)})
+    assert audit.finding(labels) == labeled()[0].finding(labels)
+    assert repeated.upper - repeated.lower > 1.3 * widths[1]
+    assert (repeated.audit.units, repeated.binary, repeated.design.cluster) == (50, False, "cluster")
+    repeated.save(tmp_path / "c.json")
+    assert Certificate.load(tmp_path / "c.json") == repeated
+    assert all(check.ok for check in repeated.verify())
+    scenes = Episodes(np.ones(60), clusters=np.arange(60) // 2)
+    assert HypothesisTest(repeated).decide(scenes).verdict is Verdict.ADVERSE
+
+
+def test_a_certificate_of_the_mean_over_tasks_judges_no_new_costs():
+    audit = Audit(Episodes(JUDGED, strata=["mug", "bowl"] * 200, binary=True), seed=7)
+    certificate = audit.certificate({place: TRUTH[place] for place in audit.draw(40)})
+    with pytest.raises(InvalidSetting, match="mean over tasks as an audit shows it"):
+        HypothesisTest(certificate)
+
+
+def test_designs_whose_mean_is_another_are_refused():
+    with pytest.raises(InvalidSetting, match="means over clusters already"):
+        Audit(Episodes([0, 1, 1], clusters=["a", "b", "b"]), seed=1)
+    with pytest.raises(InvalidSetting, match="its share of the judged episodes"):
+        Audit(Episodes([0, 1, 1], strata=["a", "b", "b"]), seed=1)
+    weights = Design(strata="task", weights={"a": 1, "b": 2})
+    assert Audit(Episodes([0, 1, 1], strata=["a", "b", "b"], design=weights), seed=1).units == 3
+    with pytest.raises(InvalidSetting, match="are not repeated alike"):
+        Audit([0, 1, 1], clusters=["a", "b", "b"], seed=1)
+    with pytest.raises(InvalidSetting, match="one for each of 3"):
+        Audit([0, 1, 1], clusters=["a", "b"], seed=1)
     with pytest.raises(InvalidSetting, match="from 1 to 400"):
         Audit(JUDGED, seed=1).draw(401)

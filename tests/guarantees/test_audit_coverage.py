@@ -1,5 +1,6 @@
 """Audits of a judge: coverage by enumeration over all splits, draws and numbers of failures; broken twins."""
 
+from collections import Counter
 from functools import cache
 from itertools import product
 
@@ -8,7 +9,15 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from boundwatch import bounds
-from boundwatch.bounds.audit import Audited, Judged, audit_lower, audit_upper, bounded_upper, judge_errors
+from boundwatch.bounds.audit import (
+    Audited,
+    Judged,
+    audit_lower,
+    audit_upper,
+    bounded_upper,
+    judge_errors,
+    units_of,
+)
 from boundwatch.evaluation.audit import allocation
 from rates import assert_rate_at_most, min_trials
 
@@ -17,13 +26,13 @@ SHAPES = [((12, 8), (5, 4)), ((18, 4), (7, 2)), ((6, 14), (3, 6)), ((20, 0), (8,
 
 
 @cache
-def limits(judged, drawn, delta, policy=False):
+def limits(judged, drawn, delta, policy=False, units=None):
     """Lower and upper limits for every outcome, in the places of their failures."""
     found = np.empty((2, drawn[0] + 1, drawn[1] + 1))
     for x in product(*(range(n + 1) for n in drawn)):
         audited = Audited(Judged(*judged), Judged(*drawn), Judged(*x))
         found[(slice(None), *x)] = [
-            limit(audited, delta, policy=policy) for limit in (audit_lower, audit_upper)
+            limit(audited, delta, policy=policy, units=units) for limit in (audit_lower, audit_upper)
         ]
     return found
 
@@ -110,6 +119,83 @@ def test_limits_on_the_policy_miss_at_most_delta(share, delta):
             found = limits(tuple(judged), tuple(drawn), delta, True)
             wrong += [(weights * (found[0] > truth)).sum(), (weights * (found[1] < truth)).sum()]
         assert wrong.max() <= delta
+
+
+def units_misses(units, worth, labels, delta=0.2):
+    """How often each limit on the policy is wrong, enumerated over independent units, calls and draws.
+
+    A unit is what may happen to its episodes: probabilities of (calls, failures among them, other failures).
+    """
+    known = {(0, 0, 0): 1.0}
+    for unit in units:
+        grown = Counter()
+        for (had, chance), (more, p) in product(known.items(), unit.items()):
+            grown[tuple(a + b for a, b in zip(had, more, strict=True))] += chance * p
+        known = grown
+    n = len(units) * max(calls + others for unit in units for calls, _, others in unit)
+    truth = sum(chance * (k1 + k0) for (_, k1, k0), chance in known.items()) / n
+    wrong, exact = np.zeros(2), {}
+    for (calls, k1, k0), chance in known.items():
+        judged = (n - calls, calls)
+        drawn = tuple(allocation(Judged(*judged), labels))
+        weights = exact.setdefault((judged, drawn), np.zeros([k + 1 for k in drawn]))
+        weights += chance * chances(judged, drawn, (k0, k1))
+    for (judged, drawn), weights in exact.items():
+        found = limits(judged, drawn, delta, True, worth)
+        wrong += [(weights * (found[0] > truth)).sum(), (weights * (found[1] < truth)).sum()]
+    return wrong
+
+
+def single(rate, hit, alarm):
+    """One episode that fails at a rate, and how often a failure and a success are called failures."""
+    return {
+        (1, 1, 0): rate * hit,
+        (0, 0, 1): rate * (1 - hit),
+        (1, 0, 0): (1 - rate) * alarm,
+        (0, 0, 0): (1 - rate) * (1 - alarm),
+    }
+
+
+JUDGES = {"good": (0.9, 0.1), "useless": (0.5, 0.5), "inverted": (0.1, 0.9), "biased": (1.0, 0.6)}
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+@pytest.mark.parametrize("rates", [(0, 0, 1), (0.1, 0.5, 0.9), (0, 0.2, 0.2), (0.9, 1, 1), (0.3, 0.3, 0.3)])
+def test_limits_on_the_mean_over_tasks_miss_at_most_delta(judge, rates):
+    """Three tasks of four episodes, each with a rate of its own; the judge may be better on one task."""
+    tasks = [single(rate, *judge) for rate in rates for _ in range(4)]
+    assert max(units_misses(tasks, 12, labels).max() for labels in (5, 9, 12)) <= 0.2
+
+
+@pytest.mark.parametrize("judge", JUDGES.values(), ids=JUDGES)
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.8])
+def test_limits_hold_where_all_repeats_of_a_scene_fail_together(judge, rate):
+    """Four scenes of three episodes; the judge errs alike on all of a scene."""
+    scene = {(3 * a, 3 * b, 3 * c): p for (a, b, c), p in single(rate, *judge).items()}
+    assert max(units_misses([scene] * 4, 4, labels).max() for labels in (5, 12)) <= 0.2
+
+
+def test_repeats_that_are_taken_for_independent_fail_this_test():
+    scene = {(0, 0, 3): 0.2, (0, 0, 0): 0.8}
+    assert units_misses([scene] * 4, None, 12).max() > 0.4
+    assert units_misses([scene] * 4, 4, 12).max() <= 0.2
+
+
+def test_episodes_that_are_pooled_where_the_mean_over_unequal_tasks_is_meant_fail_this_test():
+    """Ten episodes fail in 10 %, two in 90 %: the mean over the two tasks is one half."""
+    pooled = np.convolve(binom.pmf(range(11), 10, 0.1), binom.pmf(range(3), 2, 0.9))
+    upper = limits((12, 0), (12, 0), 0.2, True, 12)[1, :, 0]
+    assert (pooled * (upper < 0.5)).sum() > 0.6
+
+
+def test_limits_over_tasks_spend_much_of_their_delta():
+    tasks = [single(rate, 0.9, 0.1) for rate in (0.3, 0.4, 0.5) for _ in range(4)]
+    assert units_misses(tasks, 12, 12).max() > 0.05
+
+
+def test_tasks_and_repeats_together_are_worth_the_scenes_of_the_task_with_fewest():
+    assert units_of(["mug"] * 6 + ["bowl"] * 6, [1, 1, 2, 2, 3, 3, 1, 1, 1, 2, 2, 2]) == 4
+    assert units_of([""] * 4, [1, 2, 3, 3]) is None
 
 
 def test_the_policys_limits_are_wider_and_those_of_the_episodes_alone_fail_as_theirs():

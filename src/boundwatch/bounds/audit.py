@@ -10,13 +10,15 @@ assumed of the judge: a bad one makes limits wide, never wrong.
 From the N episodes to the policy: K is binomial, and given K its p-value is no smaller than uniform. Any v
 that does not rise, with an integral of delta, gives a test: refute a failure rate if p(k) < v(P[Binomial <=
 k]) for all k. A rectangle is the union bound; this v is nearly a half-plane in normal scores, so that the two
-errors add as squares.
+errors add as squares. Where tasks have rates of their own, the binomial probability is used below the mean,
+where none is larger; where repeats of a scene depend on each other, Chernoff's bound for independent units.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,7 +28,7 @@ from scipy import special
 
 from boundwatch.bounds.betting_limits import betting_upper, tuned_upper
 from boundwatch.bounds.halving import halve
-from boundwatch.bounds.held_out import Array
+from boundwatch.bounds.held_out import Array, chernoff_p_value, chernoff_upper
 
 _SPLITS = 1024  # beyond, splits are put into cells, each with the largest probability in it
 _POINTS = 128  # numbers K at which the curve of p-values is known; between them it does not rise
@@ -55,13 +57,14 @@ class Audited(NamedTuple):
         return self._replace(failures=Judged(*np.subtract(self.drawn, self.failures).tolist()))
 
 
-def audit_upper(audited: Audited, delta: float, *, policy: bool = False) -> float:
+def audit_upper(audited: Audited, delta: float, *, policy: bool = False, units: int | None = None) -> float:
     """Return an upper limit on the share of failures among all judged episodes, or with `policy` in others.
 
     **Guarantee**: with probability at least 1 - delta over the draw, no smaller than the share; with `policy`
     no smaller than the failure rate, over episodes and draw. **Assumes**: right labels of episodes that were
     drawn at random without replacement among those that the judge called alike; how many of each was fixed
-    before any label. With `policy` also i.i.d. episodes, whose number was fixed in advance.
+    before any label. With `policy` also i.i.d. episodes, whose number was fixed in advance; or, given
+    `units`, as many of tasks and scenes as `units_of` says.
 
     >>> audited = Audited(Judged(800, 200), Judged(37, 13), failures=Judged(1, 12))
     >>> audit_upper(audited, 0.025), round(audit_upper(audited, 0.025, policy=True), 4)
@@ -73,22 +76,46 @@ def audit_upper(audited: Audited, delta: float, *, policy: bool = False) -> floa
     most = curve.largest(_CAP * delta)  # what is less likely is refuted at every rate
     first = np.unique(np.append(np.linspace(curve.largest(0.5), most, _POINTS).astype(np.int64), curve.least))
     last, p_values = np.append(first[1:] - 1, most), curve.p_values(first)
-    edges, values = _shape(sum(audited.drawn) / n, delta)
+    drawn, alike, single = sum(audited.drawn), units is None, units in (None, n)
+    edges, values = _shape(drawn / ((units or n) * (1 - drawn / n + 1e-9)), delta, alike, single)
 
     def is_left(rate: float) -> bool:
-        heights = values[np.searchsorted(edges, special.bdtr(last, n, rate) * (1 + _ROUNDING), "right") - 1]
+        if single:
+            below = special.bdtr(last, n, rate if alike else np.where(last > n * rate - 1, 0.0, rate))
+        else:
+            below = chernoff_p_value(1 - last / n, units or n, np.asarray(1 - rate))
+        heights = values[np.searchsorted(edges, below * (1 + _ROUNDING), "right") - 1]
         return bool((p_values >= heights).any())
 
     return float(halve(curve.least / n, 1.0, is_left, 40)[1])
 
 
-def audit_lower(audited: Audited, delta: float, *, policy: bool = False) -> float:
+def units_of(tasks: Sequence[Hashable], scenes: Sequence[Hashable]) -> int | None:
+    """Return how many independent units the mean over all episodes is worth; None unless tasks weigh alike.
+
+    Each episode has a task and a scene; repeats of a scene may depend on each other in any way. The mean over
+    all is the mean over tasks, weighted by their episodes, if all scenes of a task have as many.
+
+    >>> units_of(["mug"] * 6 + ["bowl"] * 6, [1, 1, 2, 2, 3, 3] * 2), units_of(["mug"] * 3, [1, 1, 2])
+    (6, None)
+    """
+    repeats = Counter(zip(tasks, scenes, strict=True))
+    sizes: dict[Hashable, set[int]] = {}
+    for (task, _), size in repeats.items():
+        sizes.setdefault(task, set()).add(size)
+    if any(len(each) > 1 for each in sizes.values()):
+        return None
+    return len(tasks) // max(size for each in sizes.values() for size in each)
+
+
+def audit_lower(audited: Audited, delta: float, *, policy: bool = False, units: int | None = None) -> float:
     """Return a lower limit; as `audit_upper`.
 
     >>> audit_lower(Audited(Judged(800, 200), Judged(37, 13), failures=Judged(1, 12)), 0.025)
     0.149
     """
-    most, n = audit_upper(audited.mirrored(), delta, policy=policy), sum(audited.judged)
+    most = audit_upper(audited.mirrored(), delta, policy=policy, units=units)
+    n = sum(audited.judged)
     return max(1 - most, 0.0) if policy else (n - round(most * n)) / n
 
 
@@ -113,7 +140,9 @@ def judge_errors(audited: Audited, delta: float) -> tuple[tuple[float, float], t
     return misses, alarms
 
 
-def bounded_upper(given: Sequence[Array], delta: float, *, policy: bool = False) -> float:
+def bounded_upper(
+    given: Sequence[Array], delta: float, *, policy: bool = False, units: int | None = None
+) -> float:
     """Return an upper limit on the mean of costs in [0, 1], from a draw that is not split by the judge.
 
     Given are all costs of the judge, labels, and (label - judge + 1)/2 of what is labeled, each as two rows:
@@ -128,6 +157,9 @@ def bounded_upper(given: Sequence[Array], delta: float, *, policy: bool = False)
     >>> round(bounded_upper(given, 0.025), 3), round(bounded_upper(given, 0.025, policy=True), 3)
     (0.453, 0.475)
     """
+    if policy and units is not None:
+        most = bounded_upper(given, (1 - _OF_JUDGE) * delta)
+        return float(chernoff_upper(most, units, _OF_JUDGE * delta))
     judge, labels, differences = given
     mean, left = float(judge[0] @ judge[1] / judge[1].sum()), 1 - _ALONE
     if policy:
@@ -137,16 +169,17 @@ def bounded_upper(given: Sequence[Array], delta: float, *, policy: bool = False)
 
 
 @lru_cache(maxsize=64)
-def _shape(fraction: float, delta: float) -> tuple[Array, Array]:
-    """Return the function v for a share of labeled episodes: a step function, which starts at `edges`.
+def _shape(ratio: float, delta: float, alike: bool, single: bool) -> tuple[Array, Array]:
+    """Return the function v for a ratio of the two variances: a step function, which starts at `edges`.
 
     In normal scores, a of the number of failures and b of the p-value, it keeps s a + b >= -c √(1 + s²) for
-    the ratios s of the two errors if a judge leaves a share of the variance.
+    the ratios s of the two errors if a judge leaves a share of the variance. Unless all are `alike` no score
+    is above 0, where nothing is known; unless each is `single`, -a has the probability exp(-a²/2).
     """
-    scores = np.append(-np.inf, np.arange(-8, 8, 0.01))
-    edges = special.ndtr(scores)
+    scores = np.append(-np.inf, np.arange(-8, 8 if alike else 0, 0.01))
+    edges = special.ndtr(scores) if single else np.exp(-(scores**2) / 2)
     lengths = np.diff(edges, append=1.0)
-    slopes = np.sqrt([[fraction / (left * (1 - fraction) + 1e-9)] for left in _LEFT])
+    slopes = np.sqrt([[ratio / left] for left in _LEFT])
 
     def heights(c: float) -> Array:
         found = special.ndtr((-c * np.hypot(1, slopes) - slopes * scores).max(axis=0))

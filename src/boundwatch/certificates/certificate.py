@@ -168,15 +168,23 @@ class Certificate(Saved, InNotebook):
 
     @classmethod
     def from_audit(
-        cls, audit: AuditRecord, delta: float = 0.05, *, judged: ArrayLike, **origin: Unpack[Origin]
+        cls,
+        audit: AuditRecord,
+        delta: float = 0.05,
+        *,
+        judged: ArrayLike,
+        design: Design = limits.PLAIN,
+        **origin: Unpack[Origin],
     ) -> Certificate:
         """Certify a finished policy whose episodes a machine judged and people labeled in part.
 
         `boundwatch.Audit.certificate` makes one. `judged` are the judge's costs, for the provenance; `origin`
-        is `delta_upper`, `delta_lower`, `seed`, `policy` and `measure`, as in `from_held_out`.
+        is `delta_upper`, `delta_lower`, `seed`, `policy` and `measure`, as in `from_held_out`. Of clusters
+        the mean over each one's trials is certified, as there.
         """
-        origin["binary"] = audit.counts is not None
+        origin["binary"] = audit.counts is not None and design.cluster is None
         given: dict[str, Any] = {"method": "exact" if audit.counts else "tuned", "audit": audit, **origin}
+        given["design"] = design
         return cls._of(fields_of("audit", judged, delta, **given) | {"n": audit.n, "mean_cost": audit.mean})
 
     @classmethod
@@ -414,4 +422,7 @@ def require_certificate(value: object, name: str = "certificate") -> Certificate
     """Return a certificate, or refuse what a detector cannot compare with."""
     if not isinstance(value, Certificate):
         raise InvalidSetting("is not a Certificate", name=name, value=value, remedy="make or load one")
+    if value.audit is not None and value.design.strata is not None:
+        problem = "is of the mean over tasks as an audit shows it, which judges no new costs"
+        raise InvalidSetting(problem, name=name, remedy="audit the episodes of each task alone")
     return value

@@ -102,13 +102,12 @@ def audit_limits(
     kept: AuditRecord, delta_lower: float, delta_upper: float, *, policy: bool
 ) -> tuple[float, float]:
     """Return limits on the mean of all judged episodes, or on the expected cost of the policy."""
+    how: Any = {"policy": policy, "units": kept.units}
     if kept.counts is not None:
-        lower = audit_lower(kept.counts, delta_lower, policy=policy)
-        return lower, audit_upper(kept.counts, delta_upper, policy=policy)
+        return audit_lower(kept.counts, delta_lower, **how), audit_upper(kept.counts, delta_upper, **how)
     given = [np.array(each.arrays()) for each in kept.costs or ()]
     mirrored = [np.stack([1 - values, weights]) for values, weights in given]
-    upper = bounded_upper(given, delta_upper, policy=policy)
-    return max(1 - bounded_upper(mirrored, delta_lower, policy=policy), 0.0), upper
+    return max(1 - bounded_upper(mirrored, delta_lower, **how), 0.0), bounded_upper(given, delta_upper, **how)
 
 
 def _by_predictions(certificate: Certificate, kept: PredictionRecord) -> tuple[float, float]:

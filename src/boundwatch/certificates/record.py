@@ -149,15 +149,24 @@ class AuditRecord:
         Of binary costs: how many were judged, drawn and found to have failed, by what the judge said.
     costs
         Of others: the judge's costs, the labels, and (label - judge + 1)/2 of each labeled episode.
+    units
+        How many independent units all judged episodes are worth, of several tasks or with repeats of scenes.
     """
 
     counts: Audited | None = None
     costs: tuple[CostRecord, CostRecord, CostRecord] | None = None
+    units: Annotated[int, Meta(ge=1)] | None = None
 
     def __post_init__(self) -> None:
         sizes = np.array([*(self.counts or ((1, 0), (1, 0))), (0, 0)])
-        if (self.counts is None) == (self.costs is None) or (np.diff(sizes, axis=0) > 0).any():
+        wrong = (np.diff(sizes, axis=0) > 0).any() or (self.units or 0) > self.judged
+        if (self.counts is None) == (self.costs is None) or wrong:
             raise SchemaMismatch("has counts that are not of one draw", name="audit")
+
+    @property
+    def judged(self) -> int:
+        """How many episodes were judged."""
+        return sum(self.counts.judged) if self.counts else self.costs[0].n if self.costs else 0
 
     @property
     def n(self) -> int:

@@ -109,9 +109,10 @@ def check_fields(certificate: Certificate) -> None:
     if source in ("pac-bayes", "pointwise") and (certificate.n or 0) < MIN_ENVIRONMENTS:
         remedy = f"it must be at least {MIN_ENVIRONMENTS}"
         raise SchemaMismatch(problem, name="n", value=certificate.n, remedy=remedy)
-    if certificate.method == "exact" and not certificate.binary:
+    of_clusters = certificate.audit is not None and certificate.design.cluster is not None
+    if certificate.method == "exact" and not certificate.binary and not of_clusters:
         raise SchemaMismatch("needs binary = true", name="method", value="exact")
-    if (kept := certificate.audit) is not None and (kept.counts is None) == certificate.binary:
+    if (kept := certificate.audit) is not None and (kept.counts is None or of_clusters) == certificate.binary:
         raise SchemaMismatch("keeps costs of another kind than binary says", name="audit")
     check_strata(certificate.strata, certificate.method)
     if (trials := certificate.trials) is not None and (certificate.n or 0) > trials.n:

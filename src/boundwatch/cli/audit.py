@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
+from boundwatch.certificates.record import Trials
 from boundwatch.cli.options import WrongUsage, refuse
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
@@ -65,9 +66,15 @@ def audit(
 
 
 def read_judged(path: str, judge: str, reading: Reading, **others: Any) -> Episodes:
-    """Read what the judge said."""
+    """Read what the judge said, of repeats of a scene each by itself."""
     refuse({kind: getattr(reading, kind) for kind in KINDS}, "does not go with --judge; leave it out")
-    return dataclasses.replace(reading, success=[judge]).read(path, **others)
+    single = dataclasses.replace(reading, success=[judge], cluster=None)
+    if reading.cluster is None:
+        return single.read(path, **others)
+    read = single.read(path, by=reading.cluster, **others)
+    keys: Any = {**read.keys, "cluster": read.keys["by"]}
+    design = dataclasses.replace(read.design, by=None, cluster=reading.cluster)
+    return dataclasses.replace(read, design=design, keys=keys, repeats=(Trials(1),) * len(read))
 
 
 @dataclass(frozen=True)

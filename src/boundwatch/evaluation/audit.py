@@ -6,8 +6,9 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_costs, check_level
-from boundwatch.bounds.audit import Audited, Judged, judge_errors
+from boundwatch.bounds.audit import Audited, Judged, judge_errors, units_of
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.certificates.limits import audit_limits
+from boundwatch.certificates.limits import PLAIN, audit_limits
 from boundwatch.certificates.record import AuditRecord, CostRecord, costs_digest
+from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
@@ -99,6 +101,9 @@ class Audit:
         What the judge said of every episode, as a cost: 1 is a failure. Also `Episodes`.
     seed
         A number chosen after the judge had judged; it decides which episodes are drawn.
+    clusters
+        The scene, seed or day of each episode, whose repeats may depend on each other. All of a task must be
+        repeated alike. Tasks are those of `Episodes`; each must have its share of the episodes.
 
     Examples
     --------
@@ -110,13 +115,11 @@ class Audit:
     (0.25, 'audit')
     """
 
-    def __init__(self, judged: ArrayLike | Episodes, *, seed: int) -> None:
-        if isinstance(judged, Episodes):
-            for role in ("strata", "cluster"):
-                if getattr(judged.design, role) is not None:
-                    problem = "does not go with an audit, whose draw is split by what the judge said"
-                    raise InvalidSetting(problem, name=role, remedy="audit the episodes of each task alone")
+    def __init__(
+        self, judged: ArrayLike | Episodes, *, seed: int, clusters: Sequence[Hashable] | None = None
+    ) -> None:
         self.judged: NDArray[np.float64] = check_costs(np.asarray(judged, dtype=np.float64), name="judged")
+        self.design, self.units = _design(judged, self.judged.size, clusters)
         self.seed, self.binary = seed, bool(np.isin(self.judged, (0, 1)).all())
         self.digest = costs_digest(self.judged)
         self.drawn: list[int] = []
@@ -160,12 +163,14 @@ class Audit:
         costs, judge = check_costs(costs, binary=self.binary, name="labels"), self.judged[places]
         if not self.binary:
             of = CostRecord.of
-            return AuditRecord(costs=(of(self.judged), of(costs), of((costs - judge + 1) / 2)))
+            return AuditRecord(
+                costs=(of(self.judged), of(costs), of((costs - judge + 1) / 2)), units=self.units
+            )
         counts = [
             Judged(int((of == 0).sum()), int((of == 1).sum()))
             for of in (self.judged, judge, judge[costs == 1])
         ]
-        return AuditRecord(Audited(*counts))
+        return AuditRecord(Audited(*counts), units=self.units)
 
     def _evidence(self, labels: Labels) -> list[int]:
         """Return the places of drawn episodes with labels, which must be the first of the draw."""
@@ -194,9 +199,8 @@ class Audit:
         **origin
             `delta_upper`, `delta_lower`, `policy`, `measure`: as in `Certificate.from_held_out`.
         """
-        return Certificate.from_audit(
-            self.record(labels), delta, judged=self.judged, seed=self.seed, **origin
-        )
+        own: dict[str, Any] = {"judged": self.judged, "design": self.design, "seed": self.seed}
+        return Certificate.from_audit(self.record(labels), delta, **own, **origin)
 
     def finding(self, labels: Labels, delta: float = 0.05) -> AuditFinding:
         """Return what labels say about all judged episodes, and about the judge; see `certificate`."""
@@ -224,9 +228,8 @@ class Audit:
             raise InvalidSetting("costs are not binary", remedy="plan with failures and successes")
         drawn = allocation(counts.judged, min(n, self.judged.size))
         each = zip(counts.failures, counts.drawn, drawn, strict=True)
-        like = AuditRecord(
-            counts._replace(drawn=drawn, failures=Judged(*(round(x * m / max(k, 1)) for x, k, m in each)))
-        )
+        failures = Judged(*(round(x * m / max(k, 1)) for x, k, m in each))
+        like = AuditRecord(counts._replace(drawn=drawn, failures=failures), units=self.units)
         lower, upper = audit_limits(like, half, half, policy=True)
         return upper - lower
 
@@ -258,6 +261,37 @@ class Audit:
             raise ProvenanceMismatch(problem, where=Place(source), remedy=remedy)
         audit.draw(int(head[1]))
         return audit, _labels(text, source, {row: place for place, row in enumerate(judged.numbers)})
+
+
+def _design(judged: Any, n: int, clusters: Sequence[Hashable] | None) -> tuple[Design, int | None]:
+    """Return how judged episodes relate, and how many independent units they are worth; None if all are."""
+    design, tasks = PLAIN, None
+    if isinstance(judged, Episodes):
+        design, tasks = replace(judged.design, by=None, pair_by=()), judged.keys.get("strata")
+        clusters = judged.keys.get("cluster", clusters)
+        if any(each.n > 1 for each in judged.repeats):
+            remedy = "give the costs of single trials, and their clusters beside them"
+            raise InvalidSetting("are means over clusters already", name="judged", remedy=remedy)
+    if clusters is not None:
+        if len(clusters) != n:
+            raise InvalidSetting(f"are {len(clusters)}", name="clusters", remedy=f"give one for each of {n}")
+        design = replace(design, cluster=design.cluster or "cluster")
+    if tasks is None and clusters is None:
+        return design, None
+    design = design if tasks is None else replace(design, strata=design.strata or "task")
+    units = units_of(tasks or [""] * n, range(n) if clusters is None else clusters)
+    if units is None:
+        problem, remedy = "are not repeated alike", "audit episodes with as many repeats of each"
+        raise InvalidSetting(problem, name="clusters", remedy=remedy)
+    shares = Counter(tasks or ())
+    weights = design.weights or dict.fromkeys(shares, 1.0)
+    if (
+        tasks
+        and max(abs(shares[task] / n - each / sum(weights.values())) for task, each in weights.items()) > 1e-9
+    ):
+        problem = "does not give each task its share of the judged episodes"
+        raise InvalidSetting(problem, name="weights", remedy="audit the episodes of each task alone")
+    return design, units
 
 
 def _labels(text: str, source: str, places: Mapping[int, int]) -> dict[int, Any]:
