@@ -48,6 +48,22 @@ def test_people_label_what_was_drawn_and_certify_says_what_it_proves(run, folder
     assert run("verify", "c.json").code == 0
 
 
+def test_more_labels_are_planned_from_the_certificate(run, folder):
+    run(*AUDIT, "--show", "video")
+    fill(folder)
+    said = run(*CERTIFY).out
+    widths = json.loads(run("plan", "c.json", "--audit", "-n", "60", "-n", "20", "-n", "150", "--json").out)[
+        "widths"
+    ]
+    assert list(widths) == ["40", "60", "150"]  # fewer than there are make nothing narrower
+    assert widths["40"] > widths["60"] > widths["150"] > 0
+    assert f"narrow it from {100 * widths['40']:.0f} to about {100 * widths['60']:.0f} points" in said
+    assert "50     60     90    140" in run("plan", "c.json", "--audit").out
+    assert "needs the CERTIFICATE of an audit" in run("plan", "--audit").err
+    assert "--cost does not go with --audit" in run("plan", "c.json", "--audit", "--cost", "0.1").err
+    assert "--width does not go with --audit" in run("plan", "c.json", "--audit", "--width", "0.1").err
+
+
 def test_a_second_labeler_semicolons_and_an_early_end_are_read(run, folder):
     run(*AUDIT, "--show", "video")
     fill(

@@ -162,6 +162,9 @@ def test_a_certificate_of_the_mean_over_tasks_judges_no_new_costs():
     certificate = audit.certificate({place: TRUTH[place] for place in audit.draw(40)})
     with pytest.raises(InvalidSetting, match="mean over tasks as an audit shows it"):
         HypothesisTest(certificate)
+    known = Certificate.from_held_out([0, 1] * 20, binary=True)
+    with pytest.raises(InvalidSetting, match="is of tasks or repeats"):
+        HypothesisTest(known).decide(certificate.audit)
 
 
 def test_designs_whose_mean_is_another_are_refused():

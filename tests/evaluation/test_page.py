@@ -420,7 +420,7 @@ class Terminal(io.StringIO):
 
 def test_the_code_fits_a_terminal_and_holds_the_link():
     terminal, url = Terminal(), "http://192.168.178.123:8090/#" + "x" * 22
-    page.greet("e.db", url, terminal)
+    page.greet("e.db: the trial sheet", "record outcomes", url, terminal)
     lines = [line for line in terminal.getvalue().splitlines() if line.startswith("\033[97;40m")]
     rows = [line.removeprefix("\033[97;40m").removesuffix("\033[0m") for line in lines]
     assert len(rows) + 3 <= 24
@@ -431,7 +431,7 @@ def test_the_code_fits_a_terminal_and_holds_the_link():
     assert drawn[: len(code)] == code
     for other in (Terminal(), Terminal()):
         other.encoding = "latin-1"
-        page.greet("e.db", url, other)
+        page.greet("e.db: the trial sheet", "record outcomes", url, other)
         assert "█" not in other.getvalue()
 
 

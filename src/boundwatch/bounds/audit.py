@@ -197,7 +197,7 @@ class _Curve:
         self.most = sum(audited.judged) - sum(audited.drawn) + self.least
         axes, mean, variance = np.ix_(*(np.arange(n + 1) for n in audited.drawn)), np.zeros(1), np.zeros(1)
         for size, n, x in zip(audited.judged, audited.drawn, axes, strict=True):
-            share, weight = (x + 0.5) / (n + 1), size / sum(audited.judged)
+            share, weight = (x + 0.5) / (n + 1), size / max(sum(audited.judged), 1)
             mean = mean + weight * share
             variance = variance + weight**2 * share * (1 - share) / (n + 2) * (1 - n / max(size, 1))
         like = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1e-9)

@@ -175,10 +175,10 @@ class AuditRecord:
 
     @property
     def failures(self) -> Audited:
-        """The counts; refused for costs that are not 0 or 1."""
-        if self.counts is None:
-            problem, remedy = "is of costs that are not 0 or 1", "certify it, and compare the limits"
-            raise InvalidSetting(problem, name="audit", remedy=remedy)
+        """The counts; refused for costs that are not 0 or 1, tasks and repeats of scenes."""
+        if self.counts is None or self.units is not None:
+            problem = "is of costs that are not 0 or 1" if self.units is None else "is of tasks or repeats"
+            raise InvalidSetting(problem, name="audit", remedy="certify it, and compare the limits")
         return self.counts
 
     @property

@@ -6,7 +6,7 @@ import dataclasses
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
@@ -26,15 +26,20 @@ _MORE = 20  # labels whose worth is told
 
 @command(
     example="boundwatch audit judged.csv --judge vlm -n 50 --show video -o to_label.csv\n"
-    "boundwatch certify judged.csv --judge vlm --labels to_label.csv -o certificate.json"
+    "boundwatch audit to_label.csv --label -o labeled.csv\n"
+    "boundwatch certify judged.csv --judge vlm --labels labeled.csv -o certificate.json"
 )
 def audit(
     costs: str,
     *,
-    judge: str,
-    n: int = 50,
+    judge: str | None = None,
+    n: int | None = None,
     show: str | None = None,
     seed: int | None = None,
+    label: bool = False,
+    host: str = "127.0.0.1",
+    port: Annotated[int, (0, 65535)] = 8090,
+    token: str | None = None,
     reading: Reading,
     output: Path,
     force: bool = False,
@@ -42,9 +47,10 @@ def audit(
     """Draw which episodes people should label, of many that a machine judged.
 
     They are drawn at random, split by what the judge said, and listed in the order to label, without the
-    judge's opinion. Write yes (succeeded) or no into the column label; further labelers add columns label2,
-    label3. The first line says the draw: keep it. Then `boundwatch certify --judge --labels` tells what the
-    labels prove. Labels of other episodes are no evidence, and neither are labels with gaps.
+    judge's opinion. Label them on a page (--label), or write yes (succeeded) or no into the column label;
+    further labelers add columns label2, label3. The first line says the draw: keep it. Then
+    `boundwatch certify --judge --labels` tells what the labels prove. Labels of other episodes are no
+    evidence, and neither are labels with gaps.
 
     Options
     -------
@@ -52,10 +58,29 @@ def audit(
     n N: How many episodes to label. [default: 50]
     show COL: Column to carry along, such as a link to the video.
     seed SEED: Which draw it is; choose it before you look. [default: a random one]
+    label: Serve a page that shows each drawn episode (its video, image or link) and takes its label; the
+        file is the one that was drawn, and labels are kept in -o at once. Needs the extra `serve`.
+    host: With --label: the address to listen on; beyond this machine there is a token in the link.
+    port: With --label: the port.
+    token: With --label: the token in the link. [default: drawn]
     output FILE: Where to write them, as CSV.
     """
+    if label:
+        from boundwatch.evaluation.labeling import serve
+
+        refuse(
+            vars(reading) | {"judge": judge, "n": n, "show": show, "seed": seed}, "does not go with --label"
+        )
+        files.protect(output, [costs], force=True)  # it goes on with labels of this sheet and refuses others
+        serve(costs, output, (host, port, token))
+        return
     from boundwatch.evaluation.audit import Audit
 
+    if judge is None or show == judge:
+        raise WrongUsage(
+            "--judge COL says what the machine said; --show another column, for labels are blind"
+        )
+    n = 50 if n is None else n
     files.protect(output, [costs], force=force)
     judged = read_judged(costs, judge, reading, pair_by=show or ())
     drawn = Audit(judged, seed=secrets.randbelow(1 << 32) if seed is None else seed)

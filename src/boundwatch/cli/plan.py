@@ -32,10 +32,12 @@ from boundwatch.planning.power import MOST_TRIALS
 _OPTIONS = {
     "--compare": {"paired", "correlation", "horizon", "alpha"},
     "--width": {"cost", "tasks", "repeats", "correlation", "after", "delta", "seed"},
+    "--audit": {"CERTIFICATE", "n"},
     "a CERTIFICATE": {"CERTIFICATE", "cost", "n", "alpha_adverse", "alpha_benign", "seed"},
     "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n"},
 }
 """The options of each question: whether policies differ, or whether a shift will be noticed."""
+_MORE_LABELS = 10, 20, 50, 100
 _NOT_SIMULATED = "is for simulations, and nothing is simulated here; leave it out"
 _JOINT_NOTE = "joint: new trials are judged together with this certificate's; the levels include its delta."
 
@@ -46,7 +48,8 @@ _JOINT_NOTE = "joint: new trials are judged together with this certificate's; th
     "boundwatch plan --compare 0.1 0.25 --paired --correlation 0.2\n"
     "boundwatch plan --width 0.1 --cost 0.3 --repeats 5 --correlation 0.3\n"
     "boundwatch plan --width 0.1 --after trials.csv --success grasped\n"
-    "boundwatch plan certificate.json --cost 0.5 --plot power.png"
+    "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
+    "boundwatch plan certificate.json --audit -n 60 -n 80"
 )
 def plan(
     certificate: Path | None = None,
@@ -70,6 +73,7 @@ def plan(
     alpha_benign: float | None = None,
     seed: Annotated[int | None, AT_LEAST_0] = None,
     plot: Path | None = None,
+    audit: bool = False,
     reading: Reading,
     force: bool = False,
     as_json: bool = False,
@@ -96,11 +100,12 @@ def plan(
     repeats N: With --width: N trials on each scene; says how many scenes.
     after COSTS: With --width: how many more, given these trials.
     delta P: With --width: chance that either limit fails. [default: 0.01]
-    n N: Smallest shift noticed in N trials, or the power of N at a new site.
+    n N: Smallest shift noticed in N trials, or the power of N at a new site; with --audit: N labels in all.
     alpha_adverse P: Level of ADVERSE, for a cost above the certified ones.
     alpha_benign P: Level of BENIGN, for a cost below the certified ones.
     seed SEED: Seed of simulations (--repeats). [default: 0]
     plot FILE: Draw power against trials; .png, .svg or .pdf.
+    audit: How much narrower more labels make the CERTIFICATE of an audit.
     """
     given = locals() | {"correlation": correlation or None, "CERTIFICATE": certificate}  # 0 is the usual one
     out.protect({"plot": plot}, [certificate], force=force)
@@ -109,11 +114,15 @@ def plan(
     without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
     question = without if compare is None else "--compare"
     question = question if width is None else "--width"
-    others = set[str]() if width is None else {"plot", "compare"}
+    question = question if not audit else "--audit"
+    others = set[str]() if width is None and not audit else {"plot", "compare", "width"} - {question[2:]}
     others = others.union(*_OPTIONS.values()) - _OPTIONS[question]
     refuse(
         {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
     )
+    if audit:
+        _plan_audit(certificate, n, as_json=as_json)
+        return
     answer: Plan | TasksPlan | TrialPlan | ComparisonPlan | WidthPlan
     episodes: tuple[Episodes, ...] = ()
     if width is not None:
@@ -148,6 +157,24 @@ def plan(
     show.get(type(answer), _print_comparison)(answer)
     for each in episodes:
         print(f"\n  costs: {out.describe_source(each)}")
+
+
+def _plan_audit(path: Path | None, sizes: list[int] | None, *, as_json: bool) -> None:
+    from boundwatch.evaluation.audit import width_with
+
+    loaded = None if path is None else Certificate.load(path)
+    if loaded is None or loaded.audit is None:
+        raise WrongUsage("--audit needs the CERTIFICATE of an audit: certify --judge --labels writes one")
+    kept, had = loaded.audit, loaded.audit.n
+    later = [each for each in sizes or (had + more for more in _MORE_LABELS) if had < each <= kept.judged]
+    widths = {had: loaded.upper - loaded.lower}
+    widths |= {each: width_with(kept, each, loaded.delta_lower, loaded.delta_upper) for each in later}
+    if as_json:
+        out.print_json({"labels": had, "judged": kept.judged, "widths": widths})
+        return
+    print(f"You have {had} labels of {kept.judged} judged episodes; more are supposed to be like them.\n")
+    _print_row("labels", 30, map(str, widths), 7)
+    _print_row("from limit to limit, points", 30, (f"{100 * width:.1f}" for width in widths.values()), 7)
 
 
 def _print_comparison(answer: ComparisonPlan) -> None:

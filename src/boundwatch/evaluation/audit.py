@@ -31,7 +31,9 @@ Labels = Mapping[int, Any]
 """What people said of episodes, by their places: a cost, or one for each labeler."""
 _POWER = 0.75  # between n ~ N (best for a useless judge) and n ~ √N (best for one without errors)
 _BLOCK = 10  # episodes whose order is shuffled, so that it does not tell what the judge said
-_HEAD = re.compile(r"boundwatch audit: (\d+) of \d+ episodes seed (\d+) judged ([0-9a-f]{64})")
+COLUMN = "label"
+"""What the names of columns of labels begin with."""
+HEAD = re.compile(r"boundwatch audit: (\d+) of \d+ episodes seed (\d+) judged ([0-9a-f]{64})")
 
 
 def allocation(judged: Judged, n: int) -> Judged:
@@ -47,6 +49,19 @@ def allocation(judged: Judged, n: int) -> Judged:
     shares = np.array(judged, dtype=np.float64) ** _POWER
     failed = min(max(round(n * float(shares[1] / shares.sum())), 1, n - judged.passed), judged.failed, n - 1)
     return Judged(n - failed, failed)
+
+
+def width_with(kept: AuditRecord, n: int, delta_lower: float, delta_upper: float) -> float:
+    """Return how wide the certificate of an audit would be with n labels, if further ones are like these."""
+    if (counts := kept.counts) is None:
+        remedy = "plan with failures and successes"
+        raise InvalidSetting("is of costs between 0 and 1", name="audit", remedy=remedy)
+    drawn = allocation(counts.judged, min(n, kept.judged))
+    each = zip(counts.failures, counts.drawn, drawn, strict=True)
+    failures = Judged(*(round(x * m / max(k, 1)) for x, k, m in each))
+    like = replace(kept, counts=counts._replace(drawn=drawn, failures=failures))
+    lower, upper = audit_limits(like, delta_lower, delta_upper, policy=True)
+    return upper - lower
 
 
 @dataclass(frozen=True)
@@ -223,15 +238,8 @@ class Audit:
 
     def width_with(self, labels: Labels, n: int, delta: float = 0.05) -> float:
         """Return how wide the certificate would be with n labels, if further ones are like these."""
-        counts, half = self.record(labels).counts, check_level(delta, "delta") / 2
-        if counts is None:
-            raise InvalidSetting("costs are not binary", remedy="plan with failures and successes")
-        drawn = allocation(counts.judged, min(n, self.judged.size))
-        each = zip(counts.failures, counts.drawn, drawn, strict=True)
-        failures = Judged(*(round(x * m / max(k, 1)) for x, k, m in each))
-        like = AuditRecord(counts._replace(drawn=drawn, failures=failures), units=self.units)
-        lower, upper = audit_limits(like, half, half, policy=True)
-        return upper - lower
+        half = check_level(delta, "delta") / 2
+        return width_with(self.record(labels), n, half, half)
 
     def sheet(self, rows: Sequence[int], shown: Mapping[str, Sequence[str]]) -> str:
         """Return the drawn episodes as CSV to fill in, blind to the judge; its first line says the draw.
@@ -252,7 +260,7 @@ class Audit:
 
         Columns whose names begin with label hold successes (yes or no), one column per labeler.
         """
-        if (head := _HEAD.search(text)) is None:
+        if (head := HEAD.search(text)) is None:
             remedy = "give the file that boundwatch audit wrote, with its first line"
             raise InvalidSetting("does not say which episodes were drawn", where=Place(source), remedy=remedy)
         audit = cls(judged, seed=int(head[2]))
@@ -294,19 +302,26 @@ def _design(judged: Any, n: int, clusters: Sequence[Hashable] | None) -> tuple[D
     return design, units
 
 
-def _labels(text: str, source: str, places: Mapping[int, int]) -> dict[int, Any]:
-    """Return the labels of a sheet by the places of their rows; those without one are left out."""
+def table_of(text: str, source: str) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the columns and the rows of a sheet, as `Audit.sheet` or a spreadsheet wrote it."""
     lines = [
         line for line in text.splitlines() if line.strip() and not line.lstrip('"\ufeff').startswith("#")
     ]
-    table = list(csv.DictReader(lines, delimiter=max(",;\t", key=lines[0].count) if lines else ","))
-    columns = [name for name in (table[0] if table else ()) if name and name.startswith("label")]
-    if not columns or "row" not in table[0]:
+    reader = csv.DictReader(lines, delimiter=max(",;\t", key=lines[0].count) if lines else ",")
+    names = list(filter(None, reader.fieldnames or ()))
+    if "row" not in names or not any(name.startswith(COLUMN) for name in names):
         remedy = "keep the columns that boundwatch audit wrote"
         raise InvalidSetting("has no columns row and label", where=Place(source), remedy=remedy)
-    measure, found = Measure("success", column="label"), dict[int, Any]()
+    return names, [{name: (row[name] or "").strip() for name in names} for row in reader]
+
+
+def _labels(text: str, source: str, places: Mapping[int, int]) -> dict[int, Any]:
+    """Return the labels of a sheet by the places of their rows; those without one are left out."""
+    names, table = table_of(text, source)
+    columns = [name for name in names if name.startswith(COLUMN)]
+    measure, found = Measure("success", column=COLUMN), dict[int, Any]()
     for line in table:
-        row, cells = (line["row"] or "").strip(), [(line[name] or "").strip() for name in columns]
+        row, cells = line["row"], [line[name] for name in columns]
         place = places.get(int(row)) if row.isdigit() else None
         if place is None or place in found:
             problem = "is no row that was judged" if place is None else "is labeled in two lines"

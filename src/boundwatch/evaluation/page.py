@@ -51,8 +51,9 @@ SHORTEST_TOKEN = 12
 _STATIC = Path(__file__).with_name("static")
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; worker-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' blob:; media-src blob:; connect-src 'self'; worker-src 'self'; form-action 'none'; "
+    "frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -168,23 +169,35 @@ class Sheet:
 def application(evaluation: Evaluation, token: str | None = None) -> ASGIApp:
     """Return the page of an open evaluation; with a token, what it shows is for those who have that."""
     sheet = Sheet(evaluation)
+    return guarded(
+        "page.html",
+        [
+            Route("/worker.js", lambda _: FileResponse(_STATIC / "worker.js")),  # its place is its scope
+            acting("/api/next", _Next, sheet.next),
+            acting("/api/record", _Outcome, sheet.record),
+            acting("/api/undo", _Undo, sheet.undo),
+        ],
+        token,
+    )
 
-    def acting(path: str, kind: type[Kind], act: Callable[[Kind], dict[str, Any]]) -> Route:
-        async def answer(request: Request) -> Response:
-            return JSONResponse(await run_in_threadpool(act, await _received(kind, request)))
 
-        return Route(path, answer, methods=["POST"])
+def acting(path: str, kind: type[Kind], act: Callable[[Kind], dict[str, Any]]) -> Route:
+    """Return what answers messages of a kind."""
 
-    routes = [
-        Route("/", lambda _: FileResponse(_STATIC / "page.html")),
-        Route("/worker.js", lambda _: FileResponse(_STATIC / "worker.js")),  # its place is its scope
+    async def answer(request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(act, await _received(kind, request)))
+
+    return Route(path, answer, methods=["POST"])
+
+
+def guarded(first: str, routes: list[Route], token: str | None) -> ASGIApp:
+    """Return a page with its routes, behind the guard."""
+    page = [
+        Route("/", lambda _: FileResponse(_STATIC / first)),
         Mount("/static", StaticFiles(directory=_STATIC)),
-        acting("/api/next", _Next, sheet.next),
-        acting("/api/record", _Outcome, sheet.record),
-        acting("/api/undo", _Undo, sheet.undo),
     ]
     answers: Any = {HTTPException: _refused, Refusal: _said}
-    return _Guard(Starlette(routes=routes, exception_handlers=answers), token)
+    return _Guard(Starlette(routes=[*page, *routes], exception_handlers=answers), token)
 
 
 def _refused(_: Request, error: HTTPException) -> Response:
@@ -279,16 +292,32 @@ def serve(
     token
         The one to use, which keeps links valid after a restart; None draws one where one is needed.
     """
+    with Evaluation.open(path) as evaluation:
+        run(
+            lambda known: application(evaluation, known),
+            (host, port, token),
+            (f"{fspath(path)}: the trial sheet", "record outcomes"),
+        )
+
+
+def run(
+    page: Callable[[str | None], ASGIApp], where: tuple[str, int, str | None], what: tuple[str, str]
+) -> None:
+    """Serve the page of a token at (host, port, token) until the process is told to end; see `serve`.
+
+    `what` is what the page is and what one can do on it.
+    """
+    host, port, token = where
     if token is not None and (len(token) < SHORTEST_TOKEN or not re.fullmatch("[!-~]+", token)):
         remedy = f"give {SHORTEST_TOKEN} letters and digits or more, or leave it out"
         raise InvalidSetting("is too easy to guess, or no plain text", name="token", remedy=remedy)
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)
-    with Evaluation.open(path) as evaluation, _listening(host, port) as listener:
-        greet(fspath(path), _url(host, listener.getsockname()[1], token), sys.stdout)
+    with _listening(host, port) as listener:
+        greet(*what, _url(host, listener.getsockname()[1], token), sys.stdout)
         settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
         settings |= {"timeout_graceful_shutdown": 2, "limit_concurrency": 500}
-        uvicorn.Server(uvicorn.Config(application(evaluation, token), **settings)).run(sockets=[listener])
+        uvicorn.Server(uvicorn.Config(page(token), **settings)).run(sockets=[listener])
 
 
 def is_loopback(host: str) -> bool:
@@ -323,13 +352,13 @@ def _url(host: str, port: int, token: str | None) -> str:
     return f"http://{name}:{port}/" + ("" if token is None else f"#{quote(token)}")
 
 
-def greet(path: str, url: str, terminal: TextIO) -> None:
+def greet(what: str, act: str, url: str, terminal: TextIO) -> None:
     """Print the link, and for phones its QR code: white on black whatever the colors of the terminal are."""
-    terminal.write(f"{path}: the trial sheet is at {url}  (Ctrl+C ends it; nothing is lost)\n")
+    terminal.write(f"{what} is at {url}  (Ctrl+C ends it; nothing is lost)\n")
     if is_loopback(_hostname(urlsplit(url).netloc)):
         terminal.write("  for this machine only; phones need --host 0.0.0.0\n")
     else:
-        terminal.write("  anyone with this link can record outcomes; others on the network may read it\n")
+        terminal.write(f"  anyone with this link can {act}; others on the network may read it\n")
         if terminal.isatty() and (terminal.encoding or "").lower().startswith("utf"):
             drawn = io.StringIO()
             segno.make_qr(url, error="l").terminal(drawn, border=2, compact=True)
