@@ -31,8 +31,7 @@ Array = NDArray[np.float64]
 _Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 MOST_POINTS = STEPS + 1
-# This many costs show whether there are more values than a record keeps, without sorting millions.
-_FIRST = 4096
+_FIRST = 4096  # so many costs show whether there are more values than a record keeps
 _HEAVIEST = 1e15  # costs of one value; their sum must stay a whole number that arithmetic can hold
 _SIZE = Meta(min_length=1, max_length=MOST_POINTS)
 Moment = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d$", max_length=25)]
@@ -135,8 +134,7 @@ class Trials:
         return Trials(self.n + other.n, known)
 
     def __str__(self) -> str:
-        failed = "" if self.failures is None else f", {self.failures} failed"
-        return f"{self.n} trials{failed}"
+        return f"{self.n} trials" + ("" if self.failures is None else f", {self.failures} failed")
 
 
 @dataclass(frozen=True)
@@ -159,14 +157,8 @@ class AuditRecord:
 
     def __post_init__(self) -> None:
         sizes = np.array([*(self.counts or ((1, 0), (1, 0))), (0, 0)])
-        wrong = (np.diff(sizes, axis=0) > 0).any() or (self.units or 0) > self.judged
-        if (self.counts is None) == (self.costs is None) or wrong:
+        if (self.counts is None) == (self.costs is None) or (np.diff(sizes, axis=0) > 0).any():
             raise SchemaMismatch("has counts that are not of one draw", name="audit")
-
-    @property
-    def judged(self) -> int:
-        """How many episodes were judged."""
-        return sum(self.counts.judged) if self.counts else self.costs[0].n if self.costs else 0
 
     @property
     def n(self) -> int:
@@ -454,6 +446,5 @@ def rounds_of(strata: Sequence[Stratum]) -> Array:
 def refuse_unknown(name: str, known: Iterable[str], where: Place | None = None) -> None:
     """Refuse a task that is none of those whose mean is meant."""
     if name not in known:
-        remedy = f"give one of {', '.join(map(repr, known))}"
-        problem = "is not a task whose mean is meant"
+        problem, remedy = "is not a task whose mean is meant", f"give one of {', '.join(map(repr, known))}"
         raise InvalidSetting(problem, where=where, name="stratum", value=name, remedy=remedy)

@@ -166,13 +166,14 @@ def _plan_audit(path: Path | None, sizes: list[int] | None, *, as_json: bool) ->
     if loaded is None or loaded.audit is None:
         raise WrongUsage("--audit needs the CERTIFICATE of an audit: certify --judge --labels writes one")
     kept, had = loaded.audit, loaded.audit.n
-    later = [each for each in sizes or (had + more for more in _MORE_LABELS) if had < each <= kept.judged]
+    judged = had if kept.counts is None else sum(kept.counts.judged)
+    later = [each for each in sizes or (had + more for more in _MORE_LABELS) if had < each <= judged]
     widths = {had: loaded.upper - loaded.lower}
     widths |= {each: width_with(kept, each, loaded.delta_lower, loaded.delta_upper) for each in later}
     if as_json:
-        out.print_json({"labels": had, "judged": kept.judged, "widths": widths})
+        out.print_json({"labels": had, "judged": judged, "widths": widths})
         return
-    print(f"You have {had} labels of {kept.judged} judged episodes; more are supposed to be like them.\n")
+    print(f"You have {had} labels of {judged} judged episodes; more are supposed to be like them.\n")
     _print_row("labels", 30, map(str, widths), 7)
     _print_row("from limit to limit, points", 30, (f"{100 * width:.1f}" for width in widths.values()), 7)
 

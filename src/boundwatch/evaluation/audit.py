@@ -56,7 +56,7 @@ def width_with(kept: AuditRecord, n: int, delta_lower: float, delta_upper: float
     if (counts := kept.counts) is None:
         remedy = "plan with failures and successes"
         raise InvalidSetting("is of costs between 0 and 1", name="audit", remedy=remedy)
-    drawn = allocation(counts.judged, min(n, kept.judged))
+    drawn = allocation(counts.judged, min(n, sum(counts.judged)))
     each = zip(counts.failures, counts.drawn, drawn, strict=True)
     failures = Judged(*(round(x * m / max(k, 1)) for x, k, m in each))
     like = replace(kept, counts=counts._replace(drawn=drawn, failures=failures))
