@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.mutate import harmless
 
 import boundwatch as bw
 
@@ -93,3 +94,9 @@ def test_a_command_calls_the_files_of_its_walk_in_that_order(title, tmp_path):
 def test_every_path_is_there():
     paths = re.findall(r"`((?:\w+/)+[\w.]*|\w+\.(?:py|md|toml))`", TEXT)
     assert [name for name in paths if find(name) is None] == []
+
+
+def test_every_mutant_that_is_called_harmless_can_still_be_made():
+    reasons = harmless()  # exits, and names the entries, if a line or a change is gone
+    assert reasons
+    assert all(len(why) > 15 for why in reasons.values())
