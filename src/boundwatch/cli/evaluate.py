@@ -12,12 +12,11 @@ from boundwatch._support import files
 from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli.options import AT_LEAST_1, WrongUsage, refuse_if
+from boundwatch.cli.options import AT_LEAST_1, WrongUsage, flag, refuse_if
 from boundwatch.cli.root import PARTS, Group, command
-from boundwatch.cli.spelling import flag
 from boundwatch.episodes.words import number
 from boundwatch.evaluation import Evaluation, Protocol
-from boundwatch.evaluation.planned import planned
+from boundwatch.evaluation.questions import planned
 
 _HELP = "Run an evaluation: the next trial, blinded and in random order, until the question is answered."
 group: dict[str, Any] = {}

@@ -3,22 +3,24 @@
 Below the heading ``Options``, an entry is ``name METAVAR: help``. Keyword-only parameters are options, others
 are arguments. A parameter whose type is a dataclass stands for an option per field, with their entries in
 the docstring of that class; what several commands have has its entry here. ``Annotated[int, AT_LEAST_1]``
-is a number in a range.
+is a number in a range. Refusals name arguments, which become flags here and nowhere else.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from boundwatch.cli.spelling import flag
+from boundwatch.errors import NOTHING, Argument, Refusal, sentence
 
 AT_LEAST_1 = (1, math.inf)
 AT_LEAST_0 = (0, math.inf)
@@ -54,6 +56,19 @@ _OF_FILE = re.compile(
     "by|policy|costs|follow|tasks|state|number|allow_gaps|skip_.*|predicted|unlabeled|against"
 )
 """What is about the output and the file, besides the options of `Reading`; all else is about the verdict."""
+
+_FLAGS = {"file_format": "format", "as_json": "json", "number": "id", "restore": "import"}
+_PLACEHOLDERS = {
+    "success_values": "WORD,WORD",
+    "cost_range": "LOW HIGH",
+    "where": "COL=VALUE",
+    "pair_by": "COL,COL",
+    **dict.fromkeys(("success", "cost", "reward", "strata", "cluster", "by", "policy", "episode"), "COL"),
+    **dict.fromkeys(("successes", "failures", "trials", "count", "fill_down"), "COL"),
+    "reduce": "RULE",
+    "empty_as": "X",
+    "sheet": "NAME",
+}
 
 Texts = dict[str, tuple[str, str]]
 """The metavar and the help of an option, by the name of its parameter."""
@@ -276,3 +291,58 @@ def refuse_if(faults: Mapping[str, bool]) -> None:
     for fault, is_true in faults.items():
         if is_true:
             raise WrongUsage(fault)
+
+
+def flag(name: str) -> str:
+    """Return the option of an argument.
+
+    Examples
+    --------
+    >>> flag("cost_range"), flag("file_format"), flag("n"), flag("CERTIFICATE")
+    ('--cost-range', '--format', '-n', 'CERTIFICATE')
+    """
+    dashes = "" if name.isupper() else "-" if len(name) == 1 else "--"
+    return f"{dashes}{_FLAGS.get(name, name).replace('_', '-')}"
+
+
+def spell(argument: Argument) -> str:
+    """Return an argument as it is typed in a shell.
+
+    Examples
+    --------
+    >>> spell(Argument("cost_range", (0, 100))), spell(Argument("success_values"))
+    ('--cost-range 0 100', '--success-values WORD,WORD')
+    >>> spell(Argument("once", True)), spell(Argument("binary", False))
+    ('--once', '--no-binary')
+    >>> spell(Argument("where", {"site": "new lab"}))
+    "--where 'site=new lab'"
+    """
+    name, value = argument.name, argument.value
+    if value is True:
+        return flag(name)
+    if value is False:
+        return flag(f"no_{name}")
+    if value is NOTHING or value is None:
+        return " ".join(filter(None, [flag(name), _PLACEHOLDERS.get(name)]))
+    if isinstance(value, Mapping):
+        return " ".join(f"{flag(name)} {shlex.quote(f'{key}={each}')}" for key, each in value.items())
+    if isinstance(value, tuple | list) and all(isinstance(each, str) for each in value):
+        return f"{flag(name)} {shlex.quote(','.join(value))}"
+    values = value if isinstance(value, tuple | list) else [value]
+    return " ".join(
+        [flag(name), *(f"{v:g}" if isinstance(v, float) else shlex.quote(str(v)) for v in values)]
+    )
+
+
+def said(refusal: Refusal, options: Collection[str] = ()) -> str:
+    """Return the line for a refusal in a command with these options.
+
+    Examples
+    --------
+    >>> said(Refusal("is outside (0, 1)", name="alpha_adverse", value=2), ["alpha_adverse"])
+    '--alpha-adverse = 2 is outside (0, 1)'
+    """
+    if refusal.name in options and (refusal.where is None or refusal.where.unit != "line"):  # in a file
+        refusal = copy.copy(refusal)
+        refusal.name = flag(str(refusal.name))
+    return sentence(refusal, spell)

@@ -17,8 +17,7 @@ from boundwatch.certificates import signing
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import on_trust
-from boundwatch.cli.options import refuse
-from boundwatch.cli.spelling import flag
+from boundwatch.cli.options import flag, refuse
 from boundwatch.episodes.episodes import Episodes, describe
 from boundwatch.errors import InvalidSetting, Place
 from boundwatch.reporting import families as words

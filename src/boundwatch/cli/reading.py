@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.options import WrongUsage, refuse, refuse_if
-from boundwatch.cli.spelling import flag
+from boundwatch.cli.options import WrongUsage, flag, refuse, refuse_if
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.design import Reduction
 from boundwatch.episodes.episodes import Episodes

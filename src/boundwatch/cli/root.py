@@ -25,8 +25,7 @@ from typing import Any, TypeVar
 
 from boundwatch._support.describing import printable
 from boundwatch._version import __version__
-from boundwatch.cli.options import PANELS, RARE, Parser, WrongUsage, declared
-from boundwatch.cli.spelling import said
+from boundwatch.cli.options import PANELS, RARE, Parser, WrongUsage, declared, said
 from boundwatch.errors import BoundwatchError, Refusal
 
 COMMANDS = (
