@@ -104,11 +104,12 @@ def print_end(session: Watch, *, as_json: bool) -> None:
 def _print_summary(session: Watch) -> None:
     for stream, detector in session.detectors.items():
         if detector.n:
-            joint, since = detector.finding().tail == "joint", detector.first_alarm
-            said = wording.says(detector.verdict, binary=detector.certificate.binary, joint=joint)
+            finding, since = detector.finding(), detector.first_alarm
+            binary, joint = detector.certificate.binary, finding.tail == "joint"
+            said = wording.says(detector.verdict, binary=binary, joint=joint)
             said += "" if since is None else f", since {_one(detector)} {since} of {detector.n}"
             print(f"\n{f'{printable(stream)}: ' if stream else ''}{said}")
-            _print_rows(_of_stream(detector))
+            _print_rows(_of_stream(detector, finding))
     if missing := [printable(stream) for stream, one in session.detectors.items() if one.n == 0]:
         print(f"\nNo episodes of {', '.join(missing)}: not judged.")
     _print_rows(_of_all(session))
@@ -143,8 +144,7 @@ def _one(detector: Any) -> str:
     return "trial" if detector.certificate.binary else "episode"
 
 
-def _of_stream(detector: Any) -> Iterator[tuple[str, str]]:
-    finding = detector.finding()
+def _of_stream(detector: Any, finding: Any) -> Iterator[tuple[str, str]]:
     if finding.binary:
         yield "trials", f"{wording.failed(finding)} ({wording.percent(finding.mean_cost)})"
     else:
