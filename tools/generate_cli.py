@@ -47,38 +47,46 @@ fields per task and `task`, `adjusted_adverse`, `adjusted_benign`; `not_judged`,
 
 ## Options
 
-Every command has `-h, --help`, with more examples. After "as above" stand options and arguments that mean
-what they mean in a command above. `boundwatch train NAME -h` and `rollout NAME -h` say what each task has.
+Every command has `-h, --help`, with more examples; most have `--json`, or `--force` for the files they write.
+After "as above" stand options that mean what they mean in a command above. `boundwatch train NAME -h` and
+`rollout NAME -h` say what each task has.
 
 ```text
 {options}
 ```
 """
 
-OPTIONS = re.compile(r"^  --success COL .*?^  --sheet NAME [^\n]*(?:\n {20,}[^\n]*)*", re.M | re.S)
-RARE = re.compile(r"^ +Also: .*?\)\.\n", re.M | re.S)
-"""The options of the file, in what --help prints; most commands have the same."""
-
-ENTRY = re.compile(r"^  (?=[-A-Z])\S.*\n(?: {10,}\S.*\n?)*", re.M)
-"""An option or an argument, in what --help prints."""
+ENTRY = re.compile(r"^  (?=[-A-Z])\S.*\n(?: {4,}\S.*\n?)*", re.M)
+"""An option, an argument or a few options together, in what --help prints."""
 GROUP = re.compile(r"^[A-Z][\w ]*:\n(?:(?: .*)?\n?)*?(?=^\S|\Z)", re.M)
 
 
 def render(width: int = 100) -> str:
     """Return the page."""
     os.environ["COLUMNS"] = str(width)
-    certify = app.find("certify").help("")
-    (options,), (rare,) = (each.findall(certify) for each in (OPTIONS, RARE))
-    shown = f"{options}\n{rare}".rstrip()
-    file = {" ".join(each.split()) for each in ENTRY.findall(f"{options}\n")}
+    helps = list(_helps(app, "boundwatch"))
+    groups = [group for _, text in helps for group in GROUP.findall(text) if group.startswith("The file:")]
+    reading = [{_said(entry): entry for entry in ENTRY.findall(group)} for group in groups]
+    # `plan` has a --cost of its own.
+    common = (said for said in reading[0] if sum(said in other for other in reading) >= len(reading) - 1)
+    file = {said: reading[0][said] for said in common}
     said = set(file)
     sections = [
         f"## {' '.join(path)}\n\n```text\n{text.strip()}\n```\n"
-        for path, whole in _helps(app, "boundwatch")
+        for path, whole in helps
         if path[1:2] not in (("train",), ("rollout",)) or len(path) == 2  # each task has its own options
-        for text in [GROUP.sub(lambda group: _once(group[0], said, file), whole.replace(rare, ""))]
+        for text in [GROUP.sub(lambda group: _once(group[0], said, set(file)), whole)]
     ]
+    shown = "".join(file.values()).rstrip()
     return "\n".join([INTRODUCTION.replace("{options}", shown), *sections])
+
+
+_USUAL = ("--json", "--force")
+"""What goes without saying."""
+
+
+def _said(entry: str) -> str:
+    return " ".join(entry.split())
 
 
 def _once(group: str, said: set[str], file: set[str]) -> str:
@@ -89,15 +97,17 @@ def _once(group: str, said: set[str], file: set[str]) -> str:
         return "".join(group.splitlines(keepends=True)[:2])
     known: dict[str, str] = {}
     for entry in ENTRY.findall(group):
-        words = " ".join(entry.split())
+        words = _said(entry)
         shown = re.split(r"  | <", entry.strip())[0].split()
         name = next((word for word in shown if word.startswith("--")), " ".join(shown))
+        name = ", ".join(re.findall(r"--[\w-]+", words)) if words.startswith("Also:") else name
         if words in said or name == "--help":
             group = group.replace(entry, "", 1)
             known |= {words: name} if name != "--help" else {}
         said.add(words)
-    names = [name for words, name in known.items() if not (words in file and file <= known.keys())]
-    names = ["the options of the file"] * (len(names) < len(known)) + names
+    usual = file if file <= known.keys() else set()
+    names = [name for words, name in known.items() if words not in usual and name not in _USUAL]
+    names = ["the options of the file"] * bool(usual) + names
     above = textwrap.fill(
         f"as above: {', '.join(names)}",
         98,

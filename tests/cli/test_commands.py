@@ -41,7 +41,7 @@ def commands(group=None, *path):
 
 @pytest.mark.parametrize("path", commands(), ids=" ".join)
 def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     result = run(*path, "--help")
     assert result.code == 0
     assert len(result.out.splitlines()) <= 60

@@ -108,8 +108,8 @@ class Labeling:
 
     Options
     -------
-    judge COL: Column of successes as a machine judged them; needs --labels.
-    labels FILE: What people said of the episodes that `boundwatch audit` drew.
+    judge COL: Column of successes as a machine judged them.
+    labels FILE: What people said of those that `audit` drew.
     """
 
     panel: ClassVar[str] = "The file"

@@ -36,9 +36,9 @@ class Stopping:
 
     Options
     -------
-    until_width W: Read trial by trial and stop once the interval is this narrow.
-    until_upper C: The same, once the upper limit is this low (of both: once both hold).
-    at_most N: The same, or after this many trials.
+    until_width W: Read until the interval is this narrow, and stop.
+    until_upper C: Or until the upper limit is this low (of both: both).
+    at_most N: Or after this many trials.
     follow: With a stopping rule: wait for the file to grow.
     tasks N: With --strata and --follow or a pipe: how many tasks.
     """

@@ -58,17 +58,17 @@ def certify(
 
     Options
     -------
-    delta P: Chance that a limit fails, half per side. [default: 0.01; 0.05 of labels]
-    delta_upper P: The same for the upper limit alone, instead of --delta.
-    delta_lower P: The same for the lower limit alone, instead of --delta.
+    delta P: Chance that a limit fails. [default: 0.01; labels: 0.05]
+    delta_upper P: Of the upper limit alone, instead of --delta.
+    delta_lower P: Of the lower limit alone, instead of --delta.
     binary: Costs are 0 or 1. [default: if only 0 and 1 occur]
     method NAME: betting, tuned, kl, hoeffding or exact; choose before you look. [default: exact if binary,
         tuned for clusters, else betting]
-    bounds LOWER UPPER: Limits that somebody else proved, instead of COSTS; needs --delta.
+    bounds LOWER UPPER: Limits proved elsewhere, instead of COSTS.
     output FILE: Where to write it.
-    sign KEY: Private key (see keygen); also writes a signature, FILE.sig.
+    sign KEY: Private key (see keygen); writes FILE.sig, too.
     seed SEED: Seed behind the episodes, for the provenance.
-    policy_file FILE: The policy's file; its SHA-256 is kept in the certificate.
+    policy_file FILE: The policy's file, whose SHA-256 is kept.
     """
     limits = {"delta": delta, "delta_upper": delta_upper, "delta_lower": delta_lower}
     deltas: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}

@@ -45,7 +45,7 @@ def check(
 
     Options
     -------
-    plot FILE: Draw costs and intervals, or each task; .png, or .svg and .pdf for papers.
+    plot FILE: Draw costs and limits, or each task: .png, .svg, .pdf.
     """
     out.protect({"plot": plot}, [certificate, costs], force=force, no_title=no_title)
     if labeling.given:

@@ -33,22 +33,25 @@ _HEADING = "\n\nOptions\n-------\n"
 _SHORT = {"output": ("-o",)}
 _SHARED = """
 certificate CERTIFICATE: Certificate, as `boundwatch certify` writes it.
-costs COSTS: A row per episode: CSV, XLSX, JSON, ..., or a log; - is standard input.
+costs COSTS: A row per episode: CSV, XLSX, JSON, logs; - is stdin.
 evaluation EVAL: What `boundwatch evaluate start` wrote.
 station NAME: Who runs the trial, where there are several.
-by COL: Column of tasks or robots, judged one by one under one error rate.
-margin COST: Also: do the data show that the cost rose by at most this much?
-key PUB: Public key; refuse a certificate that its holder did not sign.
-allow_own: Judge even the certificate's own costs, as a rehearsal.
-no_title: Leave the title out of the figure, for a paper that has a caption.
+by COL: Column of tasks or robots: a verdict on each.
+margin COST: Also say whether the cost rose by at most this much.
+key PUB: Refuse what its holder did not sign.
+allow_own: Judge its own costs, as a rehearsal.
+no_title: Draw no title.
 force: Replace a file that boundwatch did not write; never an input.
 as_json: Print JSON.
-exit_code: Exit with 3 on ADVERSE or, with --margin, until it is shown.
+exit_code: Exit with 3 on ADVERSE, or if --margin is not shown.
 database URL: SQLite file, or postgresql://user@host/name. [default: boundwatch.sqlite]
 config FILE: TOML file with the same settings.
 """
-RARE = re.compile("failures|trials|count|timeout_as|empty_as|fill_down|weights|reduce|file_format")
-"""Options of a file that few people need: a few words each, together."""
+RARE = re.compile(
+    "success_values|successes|failures|trials|count|timeout_as|empty_as|fill_down|weights|episode|reduce|as_is"
+    "|file_format|sheet|key|allow_own|sign|policy_file|no_title|force"
+)
+"""Options that few people need: of commands that read a file, a few words each, together."""
 _OF_OUTPUT = re.compile(
     "output|plot|no_title|report|title|robot|site|sign|policy_file|force|as_json|exit_code|on_alarm"
 )
@@ -96,8 +99,7 @@ class Option:
     @property
     def heading(self) -> str:
         """How it is written."""
-        value = "" if self.kind is bool else f" {self.metavar}"
-        return ", ".join(f"{each}{value}" for each in self.flags) or self.metavar
+        return " ".join([", ".join(self.flags), *([] if self.kind is bool else [self.metavar])]).strip()
 
     @property
     def help(self) -> str:

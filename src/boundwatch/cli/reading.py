@@ -77,27 +77,27 @@ class Reading:
 
     Options
     -------
-    success COL: Column that says whether a trial succeeded (yes/no, 1/0, ...).
-    cost COL: Or: column of costs (higher is worse).
-    reward COL: Or: column of rewards (higher is better); needs --cost-range.
-    cost_range LOW HIGH: Range of costs or rewards, known in advance; it becomes [0, 1].
-    success_values WORD,WORD: Words that mean success, if not the usual ones; others are failures.
-    successes COL: Or: column of counts: 9/10, or how many (85%) of --trials.
+    success COL: Column of successes: yes/no, 1/0, ...
+    cost COL: Or: column of costs; higher is worse.
+    reward COL: Or: column of rewards; needs --cost-range.
+    cost_range LOW HIGH: Range of costs or rewards, known in advance.
+    success_values WORD,WORD: that succeed
+    successes COL: of counts: 9/10
     failures COL: too
     trials COL: of counts
     count COL: per row
     timeout_as X: its value
     empty_as X: empty cells
-    where COL=VALUE: Read only the rows with this value in this column; repeatable.
+    where COL=VALUE: Read only these rows; repeatable.
     fill_down COL: merged cells
     strata COL: Column of the fixed set of tasks whose mean is meant.
     weights TASK=W,...: of strata
-    cluster COL: Column of scenes, seeds or days, whose repeats are not independent.
-    episode COL: Column that names the episode, if each row is one of its steps.
+    cluster COL: Column of scenes or days; repeats are not independent.
+    episode COL: its rows are steps
     reduce any|sum|mean|max|last: steps
-    as_is: Ask nothing about columns that are not declared.
+    as_is: ask nothing
     file_format F: input
-    sheet NAME: Sheet of a workbook. [default: the one with the column]
+    sheet NAME: of a workbook
     """
 
     panel: ClassVar[str] = "The file"

@@ -55,7 +55,7 @@ usage; 3 check, watch or compare, with --exit-code, found a worse world or polic
 worse by at most the --margin."""
 _TOGETHER = ("certify", "verify", "show", "check", "report", "watch")
 """The commands around a certificate, which need nearly the same: they are imported together."""
-_COLUMN = 30  # where the help of options begins, at most
+_COLUMN = 24  # where the help of options begins
 _SIGPIPE = 141  # what a shell says of a program that ended as nobody read on
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -81,30 +81,27 @@ class Command:
             raise
 
     def help(self, path: str) -> str:
-        """Return what it does and its options: in groups, if it reads a file."""
-        panels: dict[str, list[tuple[str, str]]] = {title: [] for title in PANELS}
-        reads, also = any(each.name == "success_values" for each in self.options), []
+        """Return what it does and its options: in groups, if it reads a file, rare ones at their ends."""
+        panels: dict[str, list[str]] = {title: [] for title in PANELS}
+        also: dict[str, list[str]] = {}
+        reads = any(each.name == "success_values" for each in self.options)
         words = ["usage:", path, "[OPTIONS]"]
         for each in self.options:
             if not each.flags:
                 words.append(f"[{each.metavar.strip('[]')}]" if each.default is None else each.metavar)
+            title = "Arguments" if not each.flags else each.panel if reads else "Options"
             if reads and RARE.fullmatch(each.name):
-                also.append(f"{each.flags[-1]} {each.metavar} ({each.text})")
+                text = f"{each.text[:1].lower()}{each.text[1:].removesuffix('.')}"
+                also.setdefault(title, []).append(f"{each.heading} ({text})")
             else:
-                title = "Arguments" if not each.flags else each.panel if reads else "Options"
-                panels[title].append((each.heading, each.help))
-        panels["The output" if reads else "Options"].append(("-h, --help", "Show this message and exit."))
-        longest = max(len(heading) for entries in panels.values() for heading, _ in entries)
-        column = min(longest + 4, _COLUMN)
+                panels[title].append(_entry(each.heading, each.help))
+        last = _entry("-h, --help", "Show this message and exit.")
+        panels["The output" if reads else "Options"].append(last)
         lines = [" ".join(words), "", _filled(self.about)]
         for title in filter(panels.__getitem__, panels):
-            lines.append(f"{title}:")
-            lines += [_filled(f"Also: {', '.join(also)}.")] if also and title == "The file" else []
-            for heading, text in panels[title]:
-                texts = textwrap.wrap(text, _width() - column)
-                beside = len(heading) <= column - 4 and texts
-                lines.append(f"  {heading}".ljust(column) + texts.pop(0) if beside else f"  {heading}")
-                lines += [" " * column + each for each in texts]
+            lines += [f"{title}:", *panels[title]]
+            if title in also:
+                lines.append(_filled(f"Also: {', '.join(also[title])}.", "  ", "    "))
         return "\n".join([*lines, "Example:", *(f"    {line}" for line in self.example.splitlines()), ""])
 
 
@@ -245,7 +242,12 @@ def _width() -> int:
     return max(50, min(shutil.get_terminal_size().columns, 100))
 
 
-def _filled(text: str, indent: str = "  ") -> str:
+def _entry(heading: str, text: str) -> str:
+    """Return an option or an argument, with what it means in a column beside it."""
+    return _filled(text, f"  {heading}  ".ljust(_COLUMN), " " * _COLUMN)
+
+
+def _filled(text: str, first: str = "  ", indent: str = "  ") -> str:
     """Return paragraphs, each filled."""
-    filled = textwrap.TextWrapper(_width(), indent, indent, break_on_hyphens=False).fill
+    filled = textwrap.TextWrapper(_width(), first, indent, break_on_hyphens=False).fill
     return "\n\n".join(filled(" ".join(part.split())) for part in text.split("\n\n"))

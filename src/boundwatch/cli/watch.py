@@ -64,23 +64,23 @@ def watch(
 
     Options
     -------
-    stream STREAM: A number or JSON object per line, or CSV; - is standard input. What else `check` reads is
-        read as a whole, without --follow and --state.
+    stream STREAM: A number or JSON object per line, or CSV; - is stdin. What else `check` reads is read as a
+        whole, without --follow and --state.
     alpha_adverse P: Level of ADVERSE. [default: 0.04; change-detector: 0.001]
     alpha_benign P: Level of BENIGN. [default: 0.04; change-detector: 0.001]
     detector NAME: sequential-test: P[ever a false alarm] <= alpha + delta; change-detector, for late shifts:
         one per 1/alpha episodes.
     until_alarm: Stop at the first alarm.
     follow: Wait for the file to grow; follow its rotation.
-    state FILE: Keep the state here before anything is printed, and resume from it.
-    number FIELD: Sender's episode number: repeats count once, gaps are errors.
-    allow_gaps: Report ids that are missing or out of order, and continue.
-    skip_malformed: Skip malformed lines; leaving out episodes voids the guarantee.
-    predicted FIELD: Cost predicted for the trial's scene: a good predictor saves trials.
-    unlabeled FIELD: With it: predictions for scenes of the same world that were not run.
-    on_alarm COMMAND: Run it when the verdict changes, with the finding as JSON on standard input; again until
-        it exits with 0, with --state also at the next start.
-    plot FILE: Draw each stream's mean, and where it alarms; .png, .svg or .pdf.
+    state FILE: Keep the state here, and resume from it.
+    number FIELD: Sender's episode number: repeats count once.
+    allow_gaps: Only report ids that are missing or out of order.
+    skip_malformed: Skip malformed lines; this voids the guarantee.
+    predicted FIELD: Cost predicted for the trial's scene; saves trials.
+    unlabeled FIELD: With it: predictions for scenes that were not run.
+    on_alarm COMMAND: Run it when the verdict changes, with the finding as JSON on stdin, again until it exits
+        with 0.
+    plot FILE: Draw each stream's mean, and where it alarms.
     as_json: Print one JSON object per episode.
     """
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
