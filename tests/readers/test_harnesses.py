@@ -50,6 +50,15 @@ def test_a_trial_without_outcome_is_refused(scorer, trial):
     assert refused.value.where.number == trial
 
 
+def test_what_a_trial_without_outcome_is_can_be_declared():
+    read = read_costs(LOG, success="success_at_end", empty_as="no")
+    assert (int(read.costs.sum()), len(read)) == (4, 12)
+    assert any("cluster='scene_id'" in note for note in read.notes)
+    with pytest.raises(InvalidCost) as refused:
+        read_costs(LOG, success="success_at_end")
+    assert Argument("empty_as", "no") in refused.value.remedy
+
+
 def test_what_nobody_judged_is_no_failure():
     with pytest.raises(InvalidCost, match="has no outcome") as refused:
         read_costs(LOG, success="operator", where={"scene_id": "near"})

@@ -167,7 +167,8 @@ def refuse_strangers(cell: Any, what: str) -> None:
     if is_missing(cell):
         stopped = {"outcome": "no", "count": "9/10"}.get(what, "what it cost")
         asked = f"not run yet? end the table above; stopped? write {stopped}; a total? delete the row"
-        means = ("; if empty means something, say what with ", Argument("empty_as"))
+        failed = Argument("empty_as", stopped) if what == "outcome" else Argument("empty_as")
+        means = ("; if empty means something, say what with ", failed)
         remedy: Remedy = (asked, *(means if is_empty(cell) and what != "count" else ()))
         raise InvalidCost(f"has no {what}", remedy=remedy)
     if isinstance(cell, str) and cell.startswith("="):

@@ -73,7 +73,7 @@ _ASKED = {
     **dict.fromkeys(("n", "trials", "count"), _COUNTS),
 }
 NUMBERING = ("trial", "attempt", "run", "episode")
-SCENES = ("scene", "seed")
+SCENES = ("scene", "scene_id", "seed")
 _MEANINGS = {
     "strata": "the mean over them is meant",
     "by": "each is judged by itself",
