@@ -16,7 +16,6 @@ from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import CertificateError, Place
-from boundwatch.reporting import card
 
 
 @command(example="boundwatch verify certificate.json\nboundwatch verify certificate.json --costs costs.csv")
@@ -75,6 +74,8 @@ def verify(
 
 
 def _compare_badge(path: Path, certificate: Certificate | CertificateFamily) -> Check:
+    from boundwatch.reporting import card  # which needs all comparisons
+
     if not isinstance(certificate, Certificate):
         raise WrongUsage("--badge goes with one certificate; `show --task NAME -o FILE` takes one out")
     same = files.read_bytes(path).decode("utf-8", "replace") == card.badge(certificate)
