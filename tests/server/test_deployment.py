@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
+from boundwatch._version import __version__
 from boundwatch.demo.drones import fill, load_flights
 from boundwatch.server.settings import Settings
 
@@ -31,6 +33,20 @@ def test_what_is_deployed_knows_the_metrics_and_options(sqlite):
     _check_dockerfile(folder)
     rules = yaml.safe_load((folder / "alerts.yml").read_text())["groups"][0]["rules"]
     assert all(rule["expr"] and rule["annotations"]["summary"] for rule in rules)
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
+    import yaml
+
+    root = Path(__file__).parents[2]
+    recipe = yaml.safe_load((root / "deploy" / "conda" / "recipe.yaml").read_text())
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    asked = [f"python{project['project']['requires-python']}", *project["project"]["dependencies"]]
+    assert [each.replace(" ", "") for each in recipe["requirements"]["run"]] == asked
+    assert project["build-system"]["requires"] == [recipe["requirements"]["host"][-1].replace(" ", "")]
+    assert recipe["context"]["version"] == __version__
+    name, _, called = recipe["build"]["python"]["entry_points"][0].partition(" = ")
+    assert project["project"]["scripts"] == {name: called}
 
 
 def _check_compose(folder, compose):
