@@ -66,15 +66,24 @@ def test_a_board_of_different_measures_is_refused():
         card.board({"act": certificate(1, 20), "dp": scores}, "")
 
 
+FAILED = (("old", 30), ("new", 3))
+
+
 def test_the_command_writes_what_verify_checks(run, tmp_path):
     certificate(16, 200).save(tmp_path / "c.json")
-    compared = {"verdict": "b-better", "alpha": 0.05, "a": {"name": "old"}, "b": {"name": "new"}}
-    compared |= {"mean_cost_a": 0.5, "mean_cost_b": 0.1, "n_a": 30, "n_b": 30}
+    both = {
+        name: bw.Episodes([1] * k + [0] * 30, strata=["mug"] * (k + 5) + ["cup"] * 25) for name, k in FAILED
+    }
+    compared = bw.compare_once(both).to_dict() | {
+        side: {"name": name} for side, name in zip("ab", both, strict=True)
+    }
     (tmp_path / "compared.json").write_text(json.dumps(compared))
     for _ in range(2):  # it replaces what it wrote
         words = "card", "c.json", "compared.json", "-o", "out", "--benchmark", "a/b"
         assert run(*words).code == 0
-    assert "**new is better than old**" in (tmp_path / "out" / "CARD.md").read_text()
+    section = (tmp_path / "out" / "CARD.md").read_text()
+    assert "**new is better than old on some task** (95 %" in section
+    assert "old: 30 failures in 60 trials; new: 3 failures in 33 trials. Its tasks: mug " in section
     assert (tmp_path / "out" / ".eval_results" / "boundwatch.yaml").exists()
     badge = tmp_path / "out" / "badge.svg"
     assert run("verify", "c.json", "--badge", "out/badge.svg").code == 0

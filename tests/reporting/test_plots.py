@@ -130,7 +130,7 @@ LABELED = {
     "pairs of trials": lambda: plots.plot_comparison_plan(bw.plan_comparison(cost_a=0.1, cost_b=0.6)),
     "expected cost": lambda: bw.rank(RANKED).plot(),
     "success rate in %": lambda: plots.plot_ranking(bw.rank(RANKED), binary=True),
-    "percent of trials that fail": lambda: drawn_tasks(),
+    "percent of trials that fail\nWITHIN: no evidence of a shift": lambda: drawn_tasks(),
     "trial": lambda: plots.plot_watch({LONG: WATCH}, [(LONG, WATCH.update(1.0)) for _ in range(9)]),
 }
 

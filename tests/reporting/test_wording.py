@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import boundwatch as bw
-from boundwatch.reporting import wording
+from boundwatch.reporting import compared, wording
 
 
 @given(st.floats(-1, 1))
@@ -45,3 +45,15 @@ def test_a_vacuous_limit_rules_a_verdict_out_only_if_costs_are_not_judged_jointl
         assert finding.verdict == verdict
         said = wording.vacuous_limits(certificate, finding)[0]
         assert ("no shift can be called ADVERSE" in said) == (verdict == "within")
+
+
+def test_a_comparison_whose_limits_fell_back_says_since_when():
+    test = bw.PolicyComparison(0.05, binary=True, paired=False)
+    early = test.update_many([1] * 12, [0] * 12)
+    assert ("since" in compared.comparison_headline(early), early.difference_upper < 0) == (False, True)
+    late = test.update_many([0, 1] * 75, [1, 0] * 75)
+    assert late.difference_lower < 0 < late.difference_upper
+    said = f"B_BETTER: evidence that B fails less often than A, since pair {late.first_alarm}"
+    assert compared.comparison_headline(late) == said
+    stands = f"The verdict at pair {late.first_alarm} stands; limits"
+    assert sum(note.startswith(stands) for note in compared.comparison_notes(late)) == 1

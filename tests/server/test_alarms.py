@@ -203,7 +203,7 @@ def test_a_command_gets_the_alarm(database, certificate, tmp_path, monkeypatch):
     for each in threads:
         each.close()
     told = json.loads(target.read_text())
-    assert told["text"].startswith("boundwatch: stream arm-1 is ADVERSE: it fails more often than certified")
+    assert told["text"].startswith("boundwatch: stream arm-1 is ADVERSE: it fails more often than in the lab")
     assert told["text"].endswith(" http://here:8080/streams/arm-1?generation=1")
     environment = (tmp_path / "environment").read_text()
     assert "ALARM_STREAM=arm-1" in environment

@@ -76,28 +76,27 @@ def compare(
 
     Options
     -------
-    policies A B [C ...]: One file per policy; or one with all, and --policy COL, or a --success (--cost, ...)
+    policies A B [C ...]: A file per policy; or one with all, and --policy COL, or a --success (--cost, ...)
         or --sheet for each.
-    paired: Trial i of every policy shared its seed, scene or task: say so.
-    pair_by COL,COL: Trials with the same values here are partners; others are left out.
-    once: All trials are done, as many as planned, and this is the only look: one sharper test of all, in any
-        order, overall and on each task.
-    alpha P: Error rate: per side for two, of all for more.
+    paired: Trial i of every policy shared its seed, scene or task.
+    pair_by COL,COL: Equal values here make pairs; other trials drop out.
+    once: All trials are done, as many as planned, and this is the only look: a sharper test, overall and on
+        each task.
+    alpha P: Error rate: of two, per side; of more, of all.
     margin M: Also say whether B costs at most M more than A.
-    horizon N: Largest number of trials of each, if fixed in advance; 0/1 costs.
-    finished: The trials of A, the first one, all ran before the first of B, in a number that did not depend
-        on outcomes: all count; 0/1 costs.
-    binary: Promise that every cost is 0 or 1 (always the case for successes).
+    horizon N: Most trials of each, if fixed in advance; 0/1 costs.
+    finished: A's trials, in a planned number, all ran before B's first: all of them count; 0/1 costs.
+    binary: Promise costs of 0 and 1, as successes always are.
     policy COL: Column that names the policy, if one file holds all.
-    against K/N: Compare one file, once, with K/N successes, or a table of them.
-    judge COL: With --once: column of a machine's judgments; the labels of audits decide.
-    labels FILE: With --judge, for each policy: the labeled sheet.
-    follow: Two policies: wait for the files to grow, until the verdict.
-    table: With --once, two policies: each task's call, for a paper or a sheet.
-    plot FILE: Draw it, with --once each task; .png, or .svg and .pdf for papers.
+    against K/N: Compare with K/N successes, or with a table of them.
+    judge COL: With --once: column of a machine's judgments.
+    labels FILE: With --judge: each policy's labeled sheet.
+    follow: Two files: wait for more trials, until the verdict.
+    table: With --once: each task's call, to paste.
+    plot FILE: Draw it, with --once each task: .png, .svg or .pdf.
     report FILE: Two policies: write an HTML page to be signed.
-    exit_code: Exit with 3 if A is better than B, with --once on any task, or, with --margin, until B is
-        shown to be no worse; of several, if the last one is shown to be worse than another.
+    exit_code: Exit with 3 if A is better than B (with --once, on any task), if --margin is not shown, or if
+        the last of several is worse than another.
     """
     out.protect({"plot": plot, "report": report}, policies, force=force)
     out.require_html(report)
@@ -325,8 +324,8 @@ def _print_two(
         read = {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
         out.print_json(finding.to_dict() | read)
     elif table is not None:
-        head, body = words.task_table(finding)
-        print(written([(row[-1], *row[:-1]) for row in (head, *body)], table))
+        head, body = words.task_table(finding, first=True)
+        print(written([head, *body], table))
     elif not as_json:
         out.print_bold(words.comparison_headline(finding, (one, other)) + "\n")
         if isinstance(finding, ComparedTasks):
@@ -352,15 +351,15 @@ def _compare_many(
     exact = all(each.binary and not tasks_of(each) for each in named.values())
     ranking = rank({name: each.costs for name, each in named.items()}, alpha, paired=paired, binary=exact)
     out.print_warnings(*named.values())
-    draw("plot_ranking", ranking, all(each.binary for each in named.values()))
+    binary = all(each.binary for each in named.values())
+    draw("plot_ranking", ranking, binary)
     if as_json:
         sources = {name: out.source_fields(each) for name, each in named.items()}
         out.print_json(ranking.to_dict() | {"sources": sources})
         return list(named)[-1] not in ranking.best
     out.print_bold(words.ranking_headline(ranking))
     print()
-    rows = [(*each.row[1:], each.name) for each in ranking.policies]
-    out.print_table(("group", "trials", "mean cost", "expected cost", "policy"), rows)
+    out.print_table(*words.ranking_table(ranking, binary=binary))
     print()
     verbs = {True: "is better than", False: "against"}
     pairs = [

@@ -28,6 +28,7 @@ from boundwatch.planning import (
 )
 from boundwatch.planning import plan as plan_against
 from boundwatch.planning.power import MOST_TRIALS
+from boundwatch.reporting.wording import percent
 
 _OPTIONS = {
     "--compare": {"paired", "correlation", "horizon", "alpha"},
@@ -86,18 +87,18 @@ def plan(
     Options
     -------
     certificate [CERTIFICATE]: Certificate, if there is one already.
-    cost C: Suspected expected cost; without a certificate: the lab's failure rate.
+    cost C: Suspected failure rate, or expected cost; without a certificate: the lab's.
     new_cost C: Without a certificate: failure rate at the new site.
     lab_trials N: The same: trials in the lab. [default: the best number]
-    margin M: The same: plan for showing that the site is at most M worse.
-    compare A B: Plan a comparison of two policies by their failure rates.
+    margin M: The same: show that the site is at most M worse.
+    compare A B: Compare two policies with these failure rates.
     paired: With --compare: trials will share seeds or scenes.
     correlation R: With --paired: correlation of the outcomes of a pair; with --repeats: of two in a scene.
-    horizon N: With --compare: the largest number of trials of each, if fixed.
+    horizon N: With --compare: most trials of each, if fixed.
     alpha P: With --compare: error rate per side. [default: 0.05]
-    width W: How many trials until a failure rate is known within ± W.
-    tasks N: With --width: the trials are shared by N tasks whose mean is meant.
-    repeats N: With --width: N trials on each scene; says how many scenes.
+    width W: Trials until a failure rate is known within ± W.
+    tasks N: With --width: tasks that share the trials.
+    repeats N: With --width: repeats of a scene; says how many scenes.
     after COSTS: With --width: how many more, given these trials.
     delta P: With --width: chance that either limit fails. [default: 0.01]
     n N: Smallest shift noticed in N trials, or the power of N at a new site; with --audit: N labels in all.
@@ -280,10 +281,13 @@ def _print_trials(answer: TrialPlan) -> None:
 def _print_plan(answer: Plan) -> None:
     (check, watch), most = answer.powers, MOST_TRIALS
     look, read = (_number(each.trials[0.9], most) for each in (check, watch))
+    at = f"at an expected cost of {answer.cost:.4g}"
+    if answer.caveat is None:  # costs of 0 and 1
+        at = f"if {percent(answer.cost)} of trials fail"
+    exact = "exact" if answer.caveat is None else "exact, for costs of 0 and 1"
     print(
-        f"Run {look} trials and look once (check), or at most {read} and look after each (watch): at an "
-        f"expected cost of {answer.cost:.4g}, the verdict is then {answer.verdict.name} with a probability "
-        "of 90 % (exact, for costs of 0 and 1).\n"
+        f"Run {look} trials and look once (check), or at most {read} and look after each (watch): {at}, "
+        f"the verdict is then {answer.verdict.name} with a probability of 90 % ({exact}).\n"
     )
     _print_row("trials for a power of", 34, ["50 %", "80 %", "90 %", "95 %"], 7)
     for name, power in {"check": check, "watch": watch}.items():

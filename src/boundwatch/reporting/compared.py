@@ -14,7 +14,7 @@ from boundwatch.certificates.record import costs_digest
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, ComparisonVerdict, Ranking
 from boundwatch.reporting import page, svg, wording
 from boundwatch.reporting.report import signature
-from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent, points, upward
+from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent, percents, points, upward
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,12 +46,25 @@ def comparison_headline(finding: ComparisonFinding | ComparedTasks, names: Names
         return f"UNDECIDED: not enough evidence that either of {names[0]} and {names[1]} {verb}"
     better, worse = names if overall.verdict is ComparisonVerdict.A_BETTER else names[::-1]
     where = " on some task" if _is_of_some_task(overall) else ""
+    where = f", since {_alarm(overall)}" if _fell_back(overall) else where
     return f"{overall.verdict.name}: evidence that {better} {verb} than {worse}{where}"
 
 
 def _is_of_some_task(finding: ComparisonFinding) -> bool:
     """Return whether a verdict says that a policy is better on some task, not in the mean over all."""
     return finding.method == "stratified" or (finding.method == "sign test" and finding.tasks > 1)
+
+
+def _alarm(finding: ComparisonFinding) -> str:
+    """Say at which trial the verdict was reached."""
+    return f"{'new trial' if finding.finished else 'pair'} {finding.first_alarm}"
+
+
+def _fell_back(finding: ComparisonFinding) -> bool:
+    """Return whether a verdict stands although the limits, of all trials, do not exclude 0."""
+    looks = finding.n_b if finding.finished else finding.pairs or 0
+    still = finding.difference_lower <= 0 <= finding.difference_upper
+    return finding.first_alarm is not None and finding.first_alarm < looks and still
 
 
 def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) -> list[tuple[str, str]]:
@@ -65,8 +78,7 @@ def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) 
         (f"{b} better", _strength(finding.e_b_better, finding.p_b_better)),
     ]
     if finding.first_alarm is not None:
-        unit = "new trial" if finding.finished else "pair"
-        rows.append(("verdict", f"reached at {unit} {finding.first_alarm}"))
+        rows.append(("verdict", f"reached at {_alarm(finding)}"))
     if finding.margin:
         shown = "shown" if finding.no_worse else "not shown"
         most = f"{b} costs at most {finding.margin:g} more than {a}"
@@ -198,12 +210,13 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
         notes.append("Each policy is better on some task; more trials do not change that.")
     elif undecided:
         notes.append("UNDECIDED does not mean that they are equally good; more trials may tell them apart.")
-    elif finding.difference_lower <= 0 <= finding.difference_upper:
+    elif _fell_back(finding):
         notes.append(
-            "The verdict comes from a sharper test than the limits, which do not exclude 0 yet."
-            if once
-            else "With costs of 0 and 1 the verdict may come a few pairs before the limits exclude 0."
+            f"The verdict at {_alarm(finding)} stands; limits and e-values are of all trials, "
+            "and may fall back after it."
         )
+    elif finding.difference_lower <= 0 <= finding.difference_upper:
+        notes.append("The verdict comes from a sharper test than the limits, which do not exclude 0 yet.")
     if undecided and not once and finding.horizon is None:
         notes.append(
             "If the numbers of trials were planned beforehand and nobody looked before, --once "
@@ -220,7 +233,8 @@ def _about_tasks(finding: ComparisonFinding) -> list[str]:
     if finding.method == "anytime":
         return [
             "Tasks take turns, and there is a look after each complete turn: this is about the mean over the "
-            "tasks, and says nothing about one of them. Trials of different tasks are independent."
+            "tasks, and says nothing about one of them; --once (compare_once) has a table of them. Trials of "
+            "different tasks are independent."
         ]
     if _is_of_some_task(finding):
         return [
@@ -230,8 +244,13 @@ def _about_tasks(finding: ComparisonFinding) -> list[str]:
     return ["The overall verdict and limits are about the mean over the tasks."]
 
 
-def task_table(compared: ComparisonFinding | ComparedTasks) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return header and rows, all tasks together first: what LeRobot's table calls it, and what was seen."""
+def task_table(
+    compared: ComparisonFinding | ComparedTasks, *, first: bool = False
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return header and rows, all tasks together first: what LeRobot's table calls it, and what was seen.
+
+    The task is the last column, or the first one.
+    """
     overall = compared.overall
     what = ("failed", "fails (points)") if overall.binary else ("mean cost", "costs")
     seen = [f"{name}: {what[0]}" for name in overall.names]
@@ -245,7 +264,8 @@ def task_table(compared: ComparisonFinding | ComparedTasks) -> tuple[tuple[str, 
         p_values = {"REGRESSED": each.p_a_better, "SUSPECT": each.p_a_better, "IMPROVED": each.p_b_better}
         p_value = p_values.get(each.call.name, min(each.p_a_better, each.p_b_better))  # of what it says
         rows.append((each.call.name, *cells, _span(each), upward(p_value), needed, task))
-    return ("call", *seen, f"{overall.names[1]} {what[1]}", "p-value", "more episodes", "task"), rows
+    head = ("call", *seen, f"{overall.names[1]} {what[1]}", "p-value", "more episodes", "task")
+    return (head, rows) if not first else ((head[-1], *head[:-1]), [(row[-1], *row[:-1]) for row in rows])
 
 
 def ranking_headline(ranking: Ranking) -> str:
@@ -256,6 +276,18 @@ def ranking_headline(ranking: Ranking) -> str:
     if len(ranking.best) == len(ranking.policies):
         return "No policy is shown to be worse than another"
     return f"The best cannot be told apart yet: {', '.join(ranking.best)}"
+
+
+def ranking_table(ranking: Ranking, *, binary: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return header and rows of the policies, best first; binary: in failures."""
+    head = ("fail", "fails in") if binary else ("mean cost", "expected cost")
+    rows = []
+    for each in ranking.policies:
+        _, letters, trials, *seen = each.row
+        if binary:
+            seen = [percent(each.mean_cost), percents(each.lower, each.upper)]
+        rows.append((letters, trials, *seen, each.name))
+    return ("group", "trials", *head, "policy"), rows
 
 
 def ranking_notes(ranking: Ranking) -> list[str]:
@@ -296,7 +328,7 @@ def render_comparison(
         page.warnings(warnings),
         page.heading("What was found"),
         page.rows(comparison_evidence(finding, names)),
-        *([page.table(*task_table(compared))] if len(compared.rows) > 1 else []),
+        *([page.table(*task_table(compared, first=True))] if len(compared.rows) > 1 else []),
         *_pictures(compared, names),
         page.heading("What must be true, and what this does not say"),
         page.bullets(comparison_notes(finding)),

@@ -96,7 +96,7 @@ def _of_strata(test: FixedSampleDetector, finding: Finding) -> Words:
         tuple(lines),
         strata(certificate, finding),
         strata_rates(finding),
-        _strata_notes(family),
+        _strata_notes(family, finding),
     )
 
 
@@ -126,13 +126,14 @@ def strata_rates(finding: Finding) -> list[tuple[str, str]]:
     ]
 
 
-def _strata_notes(family: CertificateFamily) -> list[str]:
+def _strata_notes(family: CertificateFamily, finding: Finding) -> list[str]:
     column = "" if family.by == "task" else f" ({family.by})"
     return [
         f"The first row is about all tasks{column} together and gets 0.8 of the level, the others 0.2 by "
         "Holm, or all of it once the first is ADVERSE; a task that is ADVERSE makes the first row so, too.",
         "Limits on the shift hold for the mean and all tasks at once. Where some tasks got worse and others "
         "better, those of the first row say what became of the mean.",
+        *([wording.WITHIN] if finding.called(Verdict.WITHIN) else []),
         *wording.RATES,
     ]
 
@@ -211,5 +212,6 @@ def notes(test: FamilyTest, finding: FamilyFinding) -> list[str]:
         "includes the delta of certificates that keep their costs.",
         f"The limits on the shift hold for all {one}s at once, for which they are wider than a single {one} "
         "needs: a verdict may stand beside limits that include zero.",
+        *([wording.WITHIN] if finding.called(Verdict.WITHIN) else []),
         *wording.RATES,
     ]

@@ -90,6 +90,8 @@ def plot_tasks(
     _draw_rates(axes, rows.values(), "certified", "new; each task's 90 % interval is its own")
     for i, verdict in enumerate(called):
         _beside(axes, i, verdict.name, _VERDICTS[verdict])
+    if Verdict.WITHIN in called:
+        axes.set_xlabel(f"{axes.get_xlabel()}\n{wording.says(Verdict.WITHIN)}")
     _name_rows(axes, rows)
     figure.legend(ncols=2, **_BELOW)
     return _titled(figure, wording.headline(finding))
@@ -150,7 +152,9 @@ def plot_watch(detectors: Mapping[str, AnytimeDetector[Any]], found: Iterable[tu
         axes.set_xlim(0, n[-1] * 1.02)
         if certificate.binary:
             axes.set_yticks(*_PERCENT)
-        said = detector.verdict.name
+        said = (
+            detector.verdict.name if detector.verdict is not Verdict.WITHIN else wording.says(Verdict.WITHIN)
+        )
         if detector.first_alarm is not None:
             said += f" at {'trial' if certificate.binary else 'episode'} {detector.first_alarm}"
             axes.axvline(detector.first_alarm, color=_VERDICTS[detector.verdict], linewidth=1.5)

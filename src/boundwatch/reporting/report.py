@@ -146,7 +146,8 @@ def _seen(task: str, certificate: Certificate, found: Finding, costs: NDArray[np
         svg.draw_check(certificate, costs, (low, high)),
         f"{caption}. The line through the diamond is {kind} confidence interval of the new one, {interval}.",
     )
-    return Html(page.heading(f"{task}: {found.verdict.name}", level=3) + figure) if task else figure
+    said = wording.says(found.verdict, binary=certificate.binary, joint=found.tail == "joint")
+    return Html(page.heading(f"{task}: {said}", level=3) + figure) if task else figure
 
 
 def _verdicts(table: families.Table | None) -> Iterator[Html]:

@@ -36,6 +36,8 @@ RATES = (
     "They hold for one look at a number of episodes fixed in advance, independent of each other.",
 )
 """How the error rates of one look are to be read."""
+WITHIN = 'WITHIN means no evidence of a shift; it does not mean "safe".'
+"""What stands beside tables of verdicts that have one."""
 _METHODS = {
     "betting": "betting",
     "tuned": "betting for this level",
@@ -74,7 +76,7 @@ def headline(subject: Certificate | Campaign | Finding | FamilyFinding, member: 
     return f"{said}, for {len(subject.called(subject.verdict))} of {total}{rest}"
 
 
-def says(verdict: Verdict, *, binary: bool, joint: bool = False) -> str:
+def says(verdict: Verdict, *, binary: bool = True, joint: bool = False) -> str:
     """Say a verdict, in failures where costs are 0 or 1; `joint`, beside the lab's trials."""
     said = (_FAILURES if binary else _HEADLINES)[verdict]
     return said.replace("than certified", "than in the lab") if joint else said

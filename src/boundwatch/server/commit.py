@@ -269,7 +269,8 @@ class Commit:
         what = "its costs have risen above what was certified"
         seen = f"mean cost {total / n:.3g} over {n} episodes"
         if watch["binary"]:
-            what, seen = "it fails more often than certified", f"{total:.0f} of {n} episodes failed"
+            what = "it fails more often than " + ("certified" if watch["threshold_adverse"] else "in the lab")
+            seen = f"{total:.0f} of {n} episodes failed"
         fields = {"verdict": "adverse", "episode_number": n, "mean_cost": total / n}
         # What is stored may be as of an earlier episode; the message says what was known at this one.
         fields |= {"evidence": evidence(live.detector.finding())[0], "threshold": watch["threshold_adverse"]}

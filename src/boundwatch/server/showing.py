@@ -124,7 +124,8 @@ def verdict(value: str) -> Markup:
 
 def headline(row: Mapping[str, Any]) -> str:
     """Say a verdict in one sentence."""
-    return wording.says(Verdict(row["verdict"]), binary=bool(row["binary"]))
+    joint = not row["threshold_adverse"]
+    return wording.says(Verdict(row["verdict"]), binary=bool(row["binary"]), joint=joint)
 
 
 def mean(row: Mapping[str, Any]) -> str:
