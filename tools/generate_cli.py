@@ -33,13 +33,11 @@ Which files are read, and what their columns mean, is described in [Cost files a
 ## What check --json prints
 
 A finding: `verdict` (`adverse`, `benign` or `within`), `n`, `mean_cost`, `p_adverse`, `p_benign`,
-`shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `binary` (every cost is 0 or 1),
-`shares_of` (with clusters of trials that pass or fail: which), `labels` (of an audit: how many),
-`margin` and `no_worse` (whether it is
-shown; both null without `--margin`), `detector`, `tail`; `e_adverse`, `e_benign` and `first_alarm` (as
-`watch` prints them; null for one look); where the costs came from: `source`, `format`, `measure` (what was
-read), `design` (how rows relate), `notes` (how the file was read) and `warnings` (what may make the
-guarantees wrong); and `certificate` with `lower`, `upper`, `delta` and `fingerprint`.
+`shift_lower`, `shift_upper`, `false_positive_rate`, `false_negative_rate`, `binary`, `shares_of` (which
+clusters), `labels` (how many, of an audit), `margin` and `no_worse` (null without `--margin`), `detector`,
+`tail`; `e_adverse`, `e_benign` and `first_alarm` (null for one look); `source`, `format`, `measure`,
+`design`, `notes` (how the file was read) and `warnings` (what may make the guarantees wrong); and
+`certificate` with `lower`, `upper`, `delta` and `fingerprint`.
 
 With several tasks: `verdict` (`adverse` if any task is), `no_worse` (for every task), `tasks` with the same
 fields per task and `task`, `adjusted_adverse`, `adjusted_benign`; `not_judged`, `false_positive_rate`,
@@ -47,7 +45,7 @@ fields per task and `task`, `adjusted_adverse`, `adjusted_benign`; `not_judged`,
 
 ## Options
 
-Every command has `-h, --help`, with more examples; most have `--json`, or `--force` for the files they write.
+Every command has `-h, --help`, with examples; most have `--json`, or `--force` for the files they write.
 After "as above" stand options that mean what they mean in a command above. `boundwatch train NAME -h` and
 `rollout NAME -h` say what each task has.
 
@@ -72,7 +70,7 @@ def render(width: int = 100) -> str:
     file = {said: reading[0][said] for said in common}
     said = set(file)
     sections = [
-        f"## {' '.join(path)}\n\n```text\n{text.strip()}\n```\n"
+        f"## {' '.join(path)}\n\n```text\n{text.strip().removeprefix('usage: ')}\n```\n"
         for path, whole in helps
         if path[1:2] not in (("train",), ("rollout",)) or len(path) == 2  # each task has its own options
         for text in [GROUP.sub(lambda group: _once(group[0], said, set(file)), whole)]
@@ -91,10 +89,8 @@ def _said(entry: str) -> str:
 
 def _once(group: str, said: set[str], file: set[str]) -> str:
     """Return a group of options without those that were said, which are named at its end."""
-    if group.startswith("Commands"):  # each has a section of its own
+    if group.startswith(("Commands", "Example")):  # each has a section of its own; tutorials have examples
         return ""
-    if group.startswith("Example"):
-        return "".join(group.splitlines(keepends=True)[:2])
     known: dict[str, str] = {}
     for entry in ENTRY.findall(group):
         words = _said(entry)

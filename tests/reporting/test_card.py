@@ -72,7 +72,8 @@ FAILED = (("old", 30), ("new", 3))
 def test_the_command_writes_what_verify_checks(run, tmp_path):
     certificate(16, 200).save(tmp_path / "c.json")
     both = {
-        name: bw.Episodes([1] * k + [0] * 30, strata=["mug"] * (k + 5) + ["cup"] * 25) for name, k in FAILED
+        name: bw.Episodes([1] * k + [0] * 30, binary=True, strata=["mug"] * (k + 5) + ["cup"] * 25)
+        for name, k in FAILED
     }
     compared = bw.compare_once(both).to_dict() | {
         side: {"name": name} for side, name in zip("ab", both, strict=True)

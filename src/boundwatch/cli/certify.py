@@ -49,7 +49,7 @@ def certify(
     force: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Certify a policy's expected cost from fresh episodes, or use limits proved elsewhere.
+    """Certify a policy's expected cost from fresh episodes, or use proved limits.
 
     The policy must not have been trained or selected on these episodes. With --by, every task gets a
     certificate and an equal share of delta. With a stopping rule (--until-width, --until-upper, --at-most)

@@ -49,8 +49,7 @@ _JOINT_NOTE = "joint: new trials are judged together with this certificate's; th
     "boundwatch plan --compare 0.1 0.25 --paired --correlation 0.2\n"
     "boundwatch plan --width 0.1 --cost 0.3 --repeats 5 --correlation 0.3\n"
     "boundwatch plan --width 0.1 --after trials.csv --success grasped\n"
-    "boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
-    "boundwatch plan certificate.json --audit -n 60 -n 80"
+    "boundwatch plan certificate.json --cost 0.5 --plot power.png"
 )
 def plan(
     certificate: Path | None = None,

@@ -53,8 +53,8 @@ class Predictions:
 
     Options
     -------
-    predicted COL: Column of the cost predicted for each trial's scene, between 0 and 1.
-    unlabeled COL: With it: predictions for scenes of the same world that were not run.
+    predicted COL: Cost predicted for each scene, between 0 and 1.
+    unlabeled COL: With it: predictions for scenes that were not run.
     """
 
     panel: ClassVar[str] = "The file"

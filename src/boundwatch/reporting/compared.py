@@ -32,7 +32,7 @@ _METHODS = {
 _TOGETHER = {
     True: "Trial i of one policy and trial i of the other shared their seed, scene or task.",
     False: "Trials were independent. If trial i of both policies shared its seed, scene or task, say so "
-    "(paired): it usually saves trials, and the error rate above holds only for independent ones.",
+    "(--paired): it usually saves trials, and the error rate above holds only for independent ones.",
 }
 
 
