@@ -97,14 +97,14 @@ def judged(world: World, place: str, seed: int, policy: Policy, judge: Policy) -
     return {
         "collided": float(failed.mean()),
         "judge_says": share,
-        "believed": [share - spread, share + spread],
+        "believed": [share - float(spread), share + float(spread)],
         "misses": float((~called[failed]).mean()),
         "false_alarms": float(called[~failed].mean()),
         "audit": [finding.lower, finding.upper],
         "policy": [certificate.lower, certificate.upper],
         "misses_within": finding.misses,
         "false_alarms_within": finding.false_alarms,
-        "limits_held": held / DRAWS,
+        "limits_held": float(held / DRAWS),
     }
 
 

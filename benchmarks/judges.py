@@ -2,8 +2,9 @@
 
 A judge of 90/95 % calls 90 % of failures failures, and 95 % of successes successes. "All judged" compares
 with the exact hypergeometric interval from 100 labels drawn from the 1,000, "policy" with Clopper-Pearson's
-from 100 trials; widths are expected ones. Beside it, if it is installed (it is no dependency),
-prediction-powered intervals of the package ppi-python, which are asymptotic.
+from 100 trials; widths are expected ones. Beside it, if it is installed (group `bench`),
+prediction-powered intervals of the package ppi-python, which are asymptotic. At the end a real judge, see
+`benchmarks.judged_drone`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+from benchmarks import judged_drone
 from boundwatch import bounds
 from boundwatch.bounds.audit import Audited, Judged, audit_lower, audit_upper
 from boundwatch.evaluation.audit import allocation
@@ -140,7 +142,8 @@ def run() -> dict[str, Any]:
             ("90/95 %", 50, 0.2),
         )
     }
-    return {"delta": DELTA, "judged": JUDGED, "seed": SEED, "labels": needed, "missed": misses}
+    settings = {"delta": DELTA, "judged": JUDGED, "seed": SEED}
+    return settings | {"labels": needed, "missed": misses, "drone": judged_drone.run()}
 
 
 def show(results: dict[str, Any]) -> None:
@@ -151,3 +154,4 @@ def show(results: dict[str, Any]) -> None:
     print(f"missed, of {MISSES} intervals at {results['delta']:g}")
     for name, row in results["missed"].items():
         print(f"{name:<32}" + "".join(f"  {what} {value:.3f}" for what, value in row.items()))
+    judged_drone.show(results["drone"])

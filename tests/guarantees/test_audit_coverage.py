@@ -255,6 +255,29 @@ def test_limits_for_bounded_costs_hold(kind):
     assert_rate_at_most(bounded_misses(judge.get(kind, 1 - truth), truth, 15, trials, delta), trials, delta)
 
 
+def bounded_policy_misses(repeats, units, trials=200, delta=0.2):
+    """How often the policy's limit is below the expected cost, 1/4: 60 episodes, repeats alike, 30 labels."""
+    rng, low = np.random.default_rng(17), 0
+    for _ in range(trials):
+        truth = np.repeat(rng.beta(0.2, 0.6, 60 // repeats), repeats)
+        judge = np.clip(truth + rng.normal(0, 0.05, 60), 0, 1)
+        rows = rng.choice(60, 30, replace=False)
+        given = judge, truth[rows], (truth[rows] - judge[rows] + 1) / 2
+        rows_of = [np.stack([each, np.ones_like(each)]) for each in given]
+        low += bounded_upper(rows_of, delta, policy=True, units=units) < 0.25
+    return low
+
+
+@pytest.mark.parametrize(("repeats", "units"), [(1, None), (1, 60), (10, 6)])
+def test_limits_on_the_policy_hold_for_bounded_costs(repeats, units):
+    assert_rate_at_most(bounded_policy_misses(repeats, units), 200, 0.2)
+
+
+def test_bounded_costs_of_repeats_that_are_taken_for_independent_fail_this_test():
+    with pytest.raises(AssertionError):
+        assert_rate_at_most(bounded_policy_misses(60, None), 200, 0.2)
+
+
 def test_a_good_judge_saves_labels_and_a_useless_one_costs_few():
     """With 1,000 judged at 20 % failures: 55 labels and a 90/95 % judge do what 100 do alone."""
     alone = Audited(Judged(1000, 0), Judged(100, 0), Judged(20, 0))
