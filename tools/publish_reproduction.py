@@ -24,6 +24,8 @@ from reproduction.runner import EXPERIMENTS
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "reproduction-results.md"
 FIGURES = DOCS / "assets" / "reproduction"
+WORDS = 24
+"""Of what was found, in the table of claims."""
 
 
 def page(found: dict[str, Any], run: str) -> Iterator[str]:
@@ -50,7 +52,7 @@ def page(found: dict[str, Any], run: str) -> Iterator[str]:
 
 
 CLAIMS = (
-    "These do not simply hold; the others hold with every certificate. "
+    "These do not simply hold; the others hold wherever they can be checked. Numbers are the first policy's. "
     "[claims.json](assets/reproduction/claims.json) has all with what was found, and "
     "[captions.json](assets/reproduction/captions.json) the numbers behind each figure, and what differs "
     "from the paper there. Click on a column's head to sort."
@@ -91,11 +93,17 @@ def claims_table(title: str, claims: list[dict[str, str]]) -> Iterator[str]:
     for one in claims:
         verdicts = [one[kind] for kind in kinds]
         numbers, _, why = one["found"].rstrip("*").partition(" *")
-        if set(verdicts) <= {"yes", "–"}:
+        if set(verdicts) <= {"yes", "–", "not checkable here"} and "yes" in verdicts:
             continue
-        lines.append([one["claim"], why or numbers, *verdicts, f"[{one['figure']}](#{one['figure']})"])
+        lines.append([one["claim"], short(why or numbers), *verdicts, f"[{one['figure']}](#{one['figure']})"])
     heads = [f"holds? ({kind})" if kind else "holds?" for kind in kinds]
     yield from rows([title, "what we found", *heads, "figure"], lines)
+
+
+def short(text: str) -> str:
+    """Return the first words of a text; ``claims.json`` has all."""
+    words = text.split()
+    return text if len(words) <= WORDS else f"{' '.join(words[:WORDS])} …"
 
 
 def as_json(claims: list[dict[str, str]]) -> str:
