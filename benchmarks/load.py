@@ -104,23 +104,31 @@ def files(folder: Path, rows: int) -> dict[str, Any]:
 
 
 def streams(folder: Path, lines: int) -> dict[str, Any]:
-    """Return how many lines `watch` takes from a pipe per CPU second, less its start."""
-    certificate = folder / "c.json"
-    bw.Certificate.from_bounds(lower=0.1, upper=0.4, delta=0.01).save(certificate)
-    costs = np.random.default_rng(2).beta(2, 6, lines).round(4).tolist()
+    """Return how many lines `watch` takes per CPU second, less its start: of a pipe, or of a file."""
+    rng = np.random.default_rng(2)
+    costs, failed = rng.beta(2, 6, lines).round(4).tolist(), (rng.random(lines) < 0.1).astype(int).tolist()
     wide = {f"k{i}": i / 2 if i % 2 else f"some text here {i}" for i in range(95)}
     objects = [json.dumps({"n": n, "cost": c} | wide) + "\n" for n, c in enumerate(costs[: lines // 4])]
+    numbers = [f"{cost}\n" for cost in costs]
+    given = bw.Certificate.from_bounds(lower=0.1, upper=0.4, delta=0.01)
+    bounded = bw.Certificate.from_held_out(rng.beta(2, 6, 200))
+    binary = bw.Certificate.from_held_out((rng.random(200) < 0.1).astype(float), binary=True)
     base = measure([*PROGRAM, "watch", "--help"])["cpu"]
-    found = {}
-    column = {"numbers": "1", "2 kB objects": "cost"}
-    for name, text in {"numbers": [f"{cost}\n" for cost in costs], "2 kB objects": objects}.items():
-        path = folder / "lines"
+    program = f"{sys.executable} -c 'from boundwatch.cli import main; main()'"
+    found: dict[str, Any] = {}
+    for name, certificate, column, text in (
+        ("numbers", given, "1", numbers),
+        ("2 kB objects", given, "cost", objects),
+        ("numbers, held-out bounded", bounded, "1", numbers),
+        ("numbers, held-out binary", binary, "1", [f"{each}\n" for each in failed]),
+    ):
+        path, to = folder / "lines", folder / f"c{len(found)}.json"
         path.write_text("".join(text))
-        program = f"{sys.executable} -c 'from boundwatch.cli import main; main()'"
-        options = {"": "", " with state": f" --state {folder}/s{len(found)} --spool {folder}/p{len(found)}"}
-        for suffix, option in options.items():
+        certificate.save(to)
+        for suffix, option in {"": "", " with state": f" --state {folder}/s{len(found)}"}.items():
+            source = path if option else "-"  # of a pipe it keeps episodes with ids only
             used = measure(
-                ["sh", "-c", f"cat {path} | {program} watch {certificate} - --cost {column[name]}{option}"]
+                ["sh", "-c", f"cat {path} | {program} watch {to} {source} --cost {column}{option}"]
             )
             rate = len(text) / (used["cpu"] - base)
             found[name + suffix] = {"lines": len(text), "per_cpu_second": round(rate), **used}
