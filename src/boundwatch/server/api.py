@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, cast
 
@@ -12,7 +12,6 @@ import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response, Security
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
-from sqlalchemy import RowMapping
 from sqlalchemy.engine import Connection
 from starlette.concurrency import run_in_threadpool
 
@@ -122,7 +121,7 @@ async def _read(request: Request, kind: type[models.Kind]) -> models.Kind:
     return models.check(kind, await read_json(request))
 
 
-def _chosen(rows: Iterable[RowMapping], names: str) -> list[dict[str, Any]]:
+def _chosen(rows: Iterable[Mapping[Any, Any]], names: str) -> list[dict[str, Any]]:
     return [{name: row[name] for name in names.split()} for row in rows]
 
 

@@ -1,39 +1,41 @@
-"""One commit of a process: what was reported to it, and what others have stored of its streams.
+"""The two steps of a process: it stores in the log what was reported to it, and counts what is its own there.
 
-An episode's number is its place in its watch, and is given with the watch's row locked, by whichever process
-stores it. The first `n` of a watch are counted; those behind wait for the process that counts the stream.
+The log has one order, that in which others see what was stored. What is counted follows from the log alone,
+so counting needs no lock: whoever counts the same comes to the same.
 """
 
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import RowMapping, func, insert, select
+from sqlalchemy import RowMapping, func, insert, select, text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch.detectors import Verdict
 from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
-from boundwatch.server.bindings import BINDING_LOCK, bind
-from boundwatch.server.database import find_rows, lock, write_rows
+from boundwatch.server.bindings import BINDING_LOCK, Binding, bind
+from boundwatch.server.database import append_rows, find_rows, lock, write_rows
 from boundwatch.server.live_detectors import LATER, SUMMARY, LiveDetector, evidence
 from boundwatch.server.models import Refused, Report
-from boundwatch.server.roster import SHARDS, Roster
-from boundwatch.server.tables import checkpoints, episodes, handed, streams, watches
+from boundwatch.server.roster import Roster
+from boundwatch.server.tables import checkpoints, episodes, log, streams, watches
 
 if TYPE_CHECKING:
     from boundwatch.server.counting import Ledger
 
 MOST_PER_COMMIT = 4000
+MOST_COUNTED = 10_000
 CHECKPOINT_EVERY = 128
+LEAVE_ALONE = 5.0  # seconds after a detector has failed
 _COLUMNS = (
     "watches.id, stream_id, watches.generation, certificate_id, detector, watches.created, n, verdict, "
-    "alpha_adverse, alpha_benign, threshold_adverse, certificates.binary, streams.name"
+    "alpha_adverse, alpha_benign, threshold_adverse, certificates.binary, streams.name, counted"
 )
 _WATCHES = (
     f"SELECT {_COLUMNS} FROM ASKED CROSS JOIN watches "  # noqa: S608 - words of ours
@@ -41,8 +43,6 @@ _WATCHES = (
     "WHERE watches.id = asked.column1"
 )
 _CURRENT = _WATCHES.replace("watches.id = asked.column1", "stream_id = asked.column1 AND closed IS NULL")
-_HANDED = select(handed.c.watch_id, watches.c.stream_id).select_from(handed.join(watches))
-_TAILS = "SELECT asked.column1, (SELECT max(number) FROM episodes WHERE watch_id = asked.column1) FROM ASKED"
 # SQLite uses the index with this order of tables; for (stream_id, episode) IN … it reads all episodes.
 _FIND_EPISODES = (
     "SELECT stream_id, episode, cost FROM ASKED CROSS JOIN episodes "
@@ -51,10 +51,7 @@ _FIND_EPISODES = (
 
 
 class Again(Exception):
-    """Look again, after binding streams of which the first episode has come, or if a generation began."""
-
-    def __init__(self, names: Sequence[str] = ()) -> None:
-        self.names = names
+    """Look again, after binding streams of which the first episode has come."""
 
 
 class Request(NamedTuple):
@@ -65,46 +62,34 @@ class Request(NamedTuple):
     future: Future[dict[str, Any]]
 
 
-_Counted = tuple[float, str, float | None, float]
-"""What a detector counts of an episode: its cost, id, time, and when it was received."""
+class Storing:
+    """Stores what was reported: looks everything up, judges each request, appends what is new to the log."""
 
-
-class Commit:
-    """One commit: looks everything up, judges each request, stores what is new, counts what is its own."""
-
-    def __init__(self, ledger: Ledger, group: list[Request], *, drains: bool, alone: set[int]) -> None:
-        self.ledger, self.group, self.drains, self.alone = ledger, group, drains, alone
+    def __init__(self, ledger: Ledger, group: list[Request]) -> None:
+        self.ledger, self.group = ledger, group
         self.now = time.time()
+        self.missing: list[str] = []
+        """The streams to bind."""
         self.too_many: set[str] = set()
-        self.rows: list[tuple[Any, ...]] = []
-        self.new: dict[int, list[_Counted]] = defaultdict(list)
-        self.left: set[int] = set()
-        """The watches of which what is stored is counted later, mostly by others."""
-        self.faulty: dict[int, Exception] = {}
-        self.live: dict[int, LiveDetector] = {}
+        self.current: dict[int, RowMapping] = {}
+        self.judged: list[Refused | dict[str, Any]] = []
+        self.ids: dict[str, int] = {}
 
-    def run(self, connection: Connection, new: Sequence[str]) -> list[dict[str, Any] | Refused]:
-        """Store and count, after binding new streams; raise `Again` if others have to be bound first."""
-        self._bind(connection, new)
+    def run(self, connection: Connection) -> None:
+        """Store; raise `Again` if streams have to be bound first."""
+        self.rows: list[tuple[Any, ...]] = []
         names = sorted({report.stream for request in self.group for report in request.reports})
         self.ids = self._find_streams(connection, names)
         missing = [name for name in names if name not in self.ids and name not in self.too_many]
         if missing and self.ledger.default is not None:
-            raise Again(missing)
-        waiting = waiting_watches(connection, self.ledger.roster, self.alone) if self.drains else {}
-        keys = {*self.ids.values(), *waiting.values()}
-        self.current = _find_watches(connection, keys)
-        if len(self.current) < len(keys):
-            raise Again()
-        self.watches = {row["id"]: row for row in self.current.values()}
-        # One that was stored while a new generation began belongs to the one before.
-        if closed := waiting.keys() - self.watches.keys():
-            self.watches |= _find_watches(connection, closed, _WATCHES)
-        self._find_waiting(connection, waiting)
+            self.missing = missing
+            raise Again
+        rows = _find_watches(connection, self.ids.values(), _CURRENT)
+        self.current = {row["stream_id"]: row for row in rows}
         self.known = self._find_episodes(connection)
-        judged = [self._judge(request) for request in self.group]
-        self._write(connection, waiting)
-        return [answer if isinstance(answer, Refused) else self._answer(answer) for answer in judged]
+        self.judged = [self._judge(request) for request in self.group]
+        if self.rows:
+            append_rows(connection, episodes, log, self.rows)
 
     def _find_streams(self, connection: Connection, names: list[str]) -> dict[str, int]:
         found = {name: known for name in names if (known := self.ledger.ids.get(name)) is not None}
@@ -113,9 +98,9 @@ class Commit:
             found |= {row.name: row.id for row in connection.execute(query)}
         return found
 
-    def _bind(self, connection: Connection, names: Sequence[str]) -> None:
-        if not names or self.ledger.default is None:
-            return
+    def bind(self, connection: Connection, default: Binding) -> None:
+        """Bind the streams that are missing."""
+        names = self.missing
         lock(connection, BINDING_LOCK)
         # Another server may have bound some of them since they were missed.
         bound = set(connection.execute(select(streams.c.name).where(streams.c.name.in_(names))).scalars())
@@ -128,30 +113,9 @@ class Commit:
                 left[actor] = self.ledger.most_begun - connection.execute(begun).scalar_one()
             if name not in bound and left[actor] > 0:
                 left[actor] -= 1
-                bind(connection, name, self.ledger.default, by=actor, reason="first episode")
+                bind(connection, name, default, by=actor, reason="first episode")
             elif name not in bound:
                 self.too_many.add(name)
-
-    def _find_waiting(self, connection: Connection, waiting: Collection[int]) -> None:
-        """Find out how many episodes are stored of each watch, and those that this process is to count."""
-        roster = self.ledger.roster
-        self.tails = {key: row["n"] for key, row in self.watches.items()}
-        if self.watches and (waiting or not roster.is_alone or self.ledger.may_wait):
-            keys = [(key,) for key in self.watches]
-            found: Iterable[Any] = find_rows(connection, _TAILS, keys, ("bigint",))
-            self.tails = {row[0]: row[1] or 0 for row in found}
-        behind = {key for key, row in self.watches.items() if row["n"] < self.tails[key]}
-        asked, room = [], MOST_PER_COMMIT
-        for key in behind & set(waiting):
-            n = self.watches[key]["n"]
-            asked += [(key, n, min(self.tails[key], n + room))] if room > 0 else []
-            room -= self.tails[key] - n
-        stored: Iterable[Any] = find_rows(connection, LATER, asked, ("bigint",) * 3) if asked else ()
-        for key, *kept in stored:
-            self.new[key].append(tuple(kept))
-        theirs = {key for key, row in self.watches.items() if not roster.owns(row["stream_id"])}
-        whole = {key for key, *_ in asked if self.watches[key]["n"] + len(self.new[key]) == self.tails[key]}
-        self.left = (theirs | behind | self.alone) - whole
 
     def _find_episodes(self, connection: Connection) -> dict[tuple[int, str], float]:
         keys = {
@@ -184,14 +148,11 @@ class Commit:
         for key, report in fresh.items():
             self.known[key] = report.cost
             watch_id = self.current[key[0]]["id"]
-            self.tails[watch_id] += 1
-            self.rows.append(
-                (*key, watch_id, self.tails[watch_id], report.cost, report.time, self.now, report.meta)
-            )
-            if watch_id not in self.left:
-                self.new[watch_id].append((report.cost, report.episode, report.time, self.now))
+            self.rows.append((*key, watch_id, report.cost, report.time, self.now, report.meta))
         streams = {report.stream for report in request.reports}
-        return {"counted": len(fresh), "repeated": len(request.reports) - len(fresh), "streams": streams}
+        new = Counter(report.stream for report in fresh.values())
+        counts = {"counted": len(fresh), "repeated": len(request.reports) - len(fresh)}
+        return {**counts, "streams": {name: new[name] for name in streams}}
 
     def _refuse_stream(self, name: str, where: str) -> Refused:
         if name in self.too_many:
@@ -218,53 +179,120 @@ class Commit:
             return Refused(409, problem, name=f"{where}episode", value=report.episode, remedy=remedy)
         return None
 
-    def _write(self, connection: Connection, waiting: Collection[int]) -> None:
-        saved = self._count(connection, list(self.new)) if self.new else []
-        if self.rows:
-            write_rows(connection, episodes, self.rows)
+
+class Counting:
+    """Counts what the log holds of this process's streams, since where it was read last."""
+
+    def __init__(self, ledger: Ledger, storing: Storing) -> None:
+        self.ledger, self.storing = ledger, storing
+        self.known = {row["id"]: row for row in storing.current.values()}
+        self.new: dict[int, list[Any]] = {}
+        self.is_repeated = False
+
+    def run(self, connection: Connection) -> None:
+        """Count, so that what was stored is on the disk when this is."""
+        if self.is_repeated:  # another process may have counted them
+            self.ledger.forget(self.new)
+            self.known = {row["id"]: row for row in _find_watches(connection, self.known)}
+        self.is_repeated = True
+        self.new = defaultdict(list)
+        self.faulty: dict[int, Exception] = {}
+        self.live: dict[int, LiveDetector] = {}
+        self._read(connection)
+        saved, alarms = self._count(list(self.new), connection) if self.new else ([], [])
+        if not self._write(connection, saved, alarms) and self.end:  # only what writes waits for the disk
+            self.ledger.roster.beat(connection)
+
+    def _read(self, connection: Connection) -> None:
+        """Read the log up to its end, and from where each of them stands that are behind it."""
+        self.end = end_of_log(connection)
+        self.late, since = dict(self.ledger.late), self.ledger.seen
+        if since is None:  # other streams are this process's
+            self.late, since = dict.fromkeys(_find_late(connection, self.ledger.roster), 0.0), self.end
+        query = _LOG.format(self.ledger.roster.condition)
+        limits = {"since": since, "end": self.end, "most": MOST_COUNTED}
+        found = connection.execute(text(query), limits).all() if since < self.end else []
+        self.has_more = len(found) == MOST_COUNTED
+        if self.has_more:
+            self.end = found[-1].number
+        found = [row for row in found if row.watch_id not in self.late]
+        now = time.monotonic()
+        due = [key for key, when in self.late.items() if when <= now]
+        self.has_more |= len(due) > MOST_PER_COMMIT
+        del due[MOST_PER_COMMIT:]
+        keys = {*due, *(row.watch_id for row in found)}
+        self.watches = {key: self.known[key] for key in keys & self.known.keys()}
+        self.watches |= {row["id"]: row for row in _find_watches(connection, keys - self.known.keys())}
+        if due:
+            found += self._read_late(connection, due)
+        for key, *kept in found:
+            self.new[key].append(kept)
+
+    def _read_late(self, connection: Connection, due: list[int]) -> list[Any]:
+        asked = [(key, self.watches[key]["counted"], self.end) for key in due]
+        query = f"{LATER} LIMIT {MOST_COUNTED}"
+        found = list(find_rows(connection, query, asked, ("bigint",) * 3))
+        is_whole = len(found) < MOST_COUNTED
+        self.has_more |= not is_whole
+        for key in due:
+            if is_whole or key < found[-1][0]:
+                del self.late[key]
+        return found
+
+    def _write(self, connection: Connection, saved: list[dict[str, Any]], alarms: list[Any]) -> int:
+        changed = 0
         if self.live:
-            standing = [(*live.summary().values(), key) for key, live in self.live.items()]
-            write_rows(connection, watches, standing, " ".join(SUMMARY), "id")
+            standing = [(*live.summary().values(), key) for key, live in sorted(self.live.items())]
+            changed = write_rows(connection, watches, standing, " ".join(SUMMARY), "id", grows="counted")
         if saved:
             replaced = checkpoints.c.watch_id.in_([each["watch_id"] for each in saved])
             connection.execute(checkpoints.delete().where(replaced))
             connection.execute(insert(checkpoints), saved)
-        if to_hand := sorted({row[2] for row in self.rows if row[2] in self.left}):
-            write_rows(connection, handed, [(key,) for key in to_hand], once=True)
-        if done := set(waiting) - self.left:
-            connection.execute(handed.delete().where(handed.c.watch_id.in_(done)))
+        for watch, said, fields in alarms:
+            outbox.announce(connection, self.ledger.channels, watch, said, **fields)
+        return changed
 
-    def _count(self, connection: Connection, keys: list[int]) -> list[dict[str, Any]]:
-        """Count what is new of watches, but leave those whose detector fails; return checkpoints to write."""
+    def _count(self, keys: list[int], connection: Connection) -> tuple[list[dict[str, Any]], list[Any]]:
+        """Count what is new of watches, but leave those whose detector fails; return what is to be written.
+
+        These are checkpoints, and alarms.
+        """
         try:
-            with connection.begin_nested():
-                lives = self.ledger.live(connection, [self.watches[key] for key in keys])
-                saved = [each for key in keys for each in self._count_one(connection, key, lives[key])]
-            self.live |= lives
-            return saved
+            lives = self.ledger.live(connection, [self.watches[key] for key in keys])
+            alarms = [alarm for key in keys for alarm in self._count_one(self.watches[key], lives[key])]
         except SQLAlchemyError:
             raise
         except Exception as error:  # one detector must not silence the others
             self.ledger.forget(keys)
             if len(keys) == 1:
                 self.faulty[keys[0]] = error
-                self.left.add(keys[0])
-                return []
+                self.late[keys[0]] = time.monotonic() + LEAVE_ALONE
+                return [], []
+        else:
+            self.live |= lives
+            return self._save(lives), alarms
         middle = len(keys) // 2
-        return self._count(connection, keys[:middle]) + self._count(connection, keys[middle:])
+        first, second = (self._count(half, connection) for half in (keys[:middle], keys[middle:]))
+        return first[0] + second[0], first[1] + second[1]
 
-    def _count_one(self, connection: Connection, key: int, live: LiveDetector) -> list[dict[str, Any]]:
-        for each in self.new[key]:
+    def _save(self, lives: dict[int, LiveDetector]) -> list[dict[str, Any]]:
+        saved = []
+        for key, live in lives.items():
+            if live.detector.n - live.checkpointed >= CHECKPOINT_EVERY:
+                live.checkpointed = live.detector.n
+                saved.append({"watch_id": key, "state": live.state()})
+        return saved
+
+    def _count_one(self, watch: RowMapping, live: LiveDetector) -> Iterable[Any]:
+        for each in self.new[watch["id"]]:
+            if each[-1] <= live.number:  # by another process, to which it belonged a moment ago
+                continue
             before = live.detector.verdict
             live.count(*each)
             if live.detector.verdict is not before and live.detector.verdict is Verdict.ADVERSE:
-                self._alarm(connection, self.watches[key], live)
-        if live.detector.n - live.checkpointed < CHECKPOINT_EVERY:
-            return []
-        live.checkpointed = live.detector.n
-        return [{"watch_id": key, "n": live.detector.n, "state": live.state()}]
+                yield self._alarm(watch, live)
 
-    def _alarm(self, connection: Connection, watch: RowMapping, live: LiveDetector) -> None:
+    def _alarm(self, watch: RowMapping, live: LiveDetector) -> Any:
         n, total = live.detector.n, live.total
         what = "its costs have risen above what was certified"
         seen = f"mean cost {total / n:.3g} over {n} episodes"
@@ -274,38 +302,59 @@ class Commit:
         fields = {"verdict": "adverse", "episode_number": n, "mean_cost": total / n}
         # What is stored may be as of an earlier episode; the message says what was known at this one.
         fields |= {"evidence": evidence(live.detector.finding())[0], "threshold": watch["threshold_adverse"]}
-        text = f"is ADVERSE: {what} ({seen}, generation {watch['generation']})."
-        outbox.announce(connection, self.ledger.channels, watch, text, **fields)
+        return watch, f"is ADVERSE: {what} ({seen}, generation {watch['generation']}).", fields
 
-    def _answer(self, judged: dict[str, Any]) -> dict[str, Any]:
+    @property
+    def answers(self) -> list[dict[str, Any] | Refused]:
+        """What is said to each request: what is new, where its streams stand, how many of its own wait."""
         standing = {}
-        for name in judged["streams"]:
-            watch = self.current[self.ids[name]]
-            n, verdict = watch["n"], watch["verdict"]
-            if live := self.live.get(watch["id"]):
+        for key, row in self.known.items():
+            n, verdict = row["n"], row["verdict"]
+            if live := self.live.get(key):
                 n, verdict = live.detector.n, live.detector.verdict.value
-            shown = {"generation": watch["generation"], "n": n, "verdict": verdict}
-            standing[name] = shown | {"waiting": self.tails[watch["id"]] - n}
-        return {**judged, "streams": standing}
+            is_whole = (
+                key not in self.late and not self.has_more and self.ledger.roster.owns(row["stream_id"])
+            )
+            shown = {"generation": row["generation"], "n": n, "verdict": verdict}
+            standing[row["name"]] = shown, 0 if is_whole else 1
+        answers: list[dict[str, Any] | Refused] = []
+        for judged in self.storing.judged:
+            if isinstance(judged, Refused):
+                answers.append(judged)
+                continue
+            found = {name: (*standing[name], new) for name, new in judged["streams"].items()}
+            said = {name: {**shown, "waiting": waits * new} for name, (shown, waits, new) in found.items()}
+            answers.append({**judged, "streams": said})
+        return answers
 
 
-def waiting_watches(connection: Connection, roster: Roster, alone: set[int]) -> dict[int, int]:
-    """Return the watches, and their streams, that this process counts and of which episodes wait."""
-    query = _HANDED
-    if not roster.is_alone:
-        query = query.where((watches.c.stream_id % SHARDS).in_(roster.owned))
-    found = connection.execute(query.limit(MOST_PER_COMMIT // 4 + len(alone)))
-    return {row.watch_id: row.stream_id for row in found if row.watch_id not in alone}
+_LOG = (
+    "SELECT watch_id, cost, episode, time, received, number FROM episodes WHERE number > :since AND "
+    "number <= :end AND {} ORDER BY number LIMIT :most"
+)
+_LATE = (
+    "SELECT id FROM watches WHERE {} AND "
+    "counted < (SELECT max(number) FROM episodes WHERE watch_id = watches.id)"
+)
+
+
+def end_of_log(connection: Connection) -> int:
+    """Return the number of the last episode that anybody stored."""
+    end: int = connection.execute(select(log.c.last)).scalar_one()
+    return end
+
+
+def _find_late(connection: Connection, roster: Roster) -> Iterable[int]:
+    """Return the watches that this process counts and of which episodes wait."""
+    return connection.execute(text(_LATE.format(roster.condition))).scalars()
 
 
 def _find_watches(
-    connection: Connection, keys: Collection[int], query: str = _CURRENT
-) -> dict[int, RowMapping]:
-    """Return the current watches of streams, locked in one order, so that nobody waits for each other."""
-    if connection.dialect.name == "postgresql":
-        query += " ORDER BY stream_id FOR UPDATE OF watches"
-    found = find_rows(connection, query, [(key,) for key in keys], ("bigint",)).mappings() if keys else ()
-    return {row["stream_id" if query.startswith(_CURRENT) else "id"]: row for row in found}
+    connection: Connection, keys: Collection[int], query: str = _WATCHES
+) -> Iterable[RowMapping]:
+    if not keys:
+        return ()
+    return find_rows(connection, query, [(key,) for key in keys], ("bigint",)).mappings()
 
 
 def _utc(moment: float) -> str:

@@ -4,9 +4,10 @@ One thread per process takes whatever has been reported since the last commit an
 all who wait share the price of a durable write. A request is taken whole or not at all; those that share
 a commit do not share their errors.
 
-Any process may take any report. It stores all, and counts those of the streams that are its own (see
-`roster`); the others it hands to their owners, who count them soon, in the order in which they were stored.
-A stream whose detector fails is stored likewise and tried again every few seconds; the rest is counted.
+Any process may take any report. All append to one log; every stream is counted by one process (see `roster`),
+which reads in the log what there is, whoever stored it. What is appended is seen by others at once, and is on
+the disk when the count is, before anybody is answered: one write that waits for the disk, not two.
+A stream whose detector fails is tried again every few seconds; the rest is counted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from sqlalchemy import RowMapping
@@ -25,7 +27,15 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from boundwatch.server.bindings import Binding
-from boundwatch.server.commit import MOST_PER_COMMIT, Again, Commit, Request, waiting_watches
+from boundwatch.server.commit import (
+    LEAVE_ALONE,
+    MOST_PER_COMMIT,
+    Again,
+    Counting,
+    Request,
+    Storing,
+    end_of_log,
+)
 from boundwatch.server.database import Database, log_failure
 from boundwatch.server.live_detectors import LiveDetector, catch_up, load_checkpoints
 from boundwatch.server.models import Refused, Report
@@ -37,8 +47,7 @@ CACHED_DETECTORS = 60_000  # some 6 kB each
 _CACHED_NAMES = 500_000
 _ATTEMPTS = 5
 _LONGEST_END = 30.0
-_LOOK_EVERY, _DRAIN_EVERY = 0.2, 0.1  # seconds at which what others have stored is counted: idle, and busy
-_LEAVE_ALONE = 5.0  # seconds for which that is left where it is after a failure
+_LOOK_EVERY = 0.2  # seconds at which what others have stored is counted, if nothing is reported
 
 
 class Ledger:
@@ -61,10 +70,11 @@ class Ledger:
         self.roster, self.ids = Roster(database), dict[str, int]()
         self._detectors: OrderedDict[int, LiveDetector] = OrderedDict()
         self._requests: queue.Queue[Request | None] = queue.Queue(MOST_WAITING)
-        self.may_wait, self._after, self._next = True, 0.0, 0.0
-        """Whether others may have stored episodes that this process is to count; when to look for them."""
-        self._faulty: dict[int, float] = {}
-        """The watches of which the detector failed, and until when they are left alone."""
+        self.seen: int | None = None
+        """Up to which number of the log this process has counted; None if others may have become its own."""
+        self.late: dict[int, float] = {}
+        """Its watches that are behind that, most often as their detector failed, and when to try again."""
+        self._after, self._has_more = 0.0, False
         self._thread = threading.Thread(target=self._run, name="ledger", daemon=True)
         self._thread.start()
 
@@ -87,13 +97,16 @@ class Ledger:
         is_open = True
         while is_open:
             group, is_open = self._gather()
-            self.may_wait |= self._try(self.roster.look)
+            self._look(self.roster.look)
             if group or self._is_waited_for():
                 self._settle(group)
-        self._try(self.roster.leave)
-        self.may_wait = True
+        self._look(self.roster.leave)
         while self._is_waited_for():
             self._settle([])
+
+    def _look(self, ask: Callable[[], bool]) -> None:
+        if self._try("see what other processes do", ask):
+            self.seen = None
 
     def _gather(self) -> tuple[list[Request], bool]:
         """Return what has been reported, after a pause if nothing was, and whether more may come."""
@@ -101,81 +114,78 @@ class Ledger:
         size = 0
         with suppress(queue.Empty):
             while size < MOST_PER_COMMIT:
-                request = self._requests.get_nowait() if group else self._requests.get(timeout=_LOOK_EVERY)
+                is_due = group or self._has_more
+                request = self._requests.get(block=not is_due, timeout=_LOOK_EVERY)
                 if request is None:
                     return group, False
                 group.append(request)
                 size += len(request.reports)
         return group, True
 
-    def _try(self, ask: Callable[[], bool]) -> bool:
-        try:
-            return ask()
-        except Exception as error:  # the thread must outlive whatever the database does
-            log_failure("cannot see what other processes do", error)
-            return False
-
     def _is_waited_for(self) -> bool:
-        """Return whether others have stored episodes that this process is to count."""
+        """Return whether episodes wait that this process is to count."""
 
         def ask() -> bool:
             with self.database.read() as connection:
-                found = bool(waiting_watches(connection, self.roster, self._left_alone()))
-            self.may_wait = found or bool(self._faulty) or not self.roster.is_alone
-            return found
+                return end_of_log(connection) > (self.seen or 0)
 
-        return self.may_wait and time.monotonic() >= self._after and self._try(ask)
+        now = time.monotonic()
+        if now < self._after or not self.roster.owned:
+            return False
+        if self.seen is None or self._has_more or any(when <= now for when in self.late.values()):
+            return True
+        return not self.roster.is_alone and self._try("see what others have stored", ask)
 
     def _settle(self, group: list[Request]) -> None:
-        for request, answer in zip(group, self._commit(group), strict=True):
+        storing, problem = Storing(self, group), "the database did not take it; nothing is counted twice"
+        answers: Sequence[Any] = [Refused(503, problem, remedy="send it again")] * len(group)
+        if not group or self._try(f"store {len(group)} requests", partial(self._store, storing)):
+            counting = Counting(self, storing)
+            if self._try("count", partial(self._count, counting)):
+                self._remember(counting)
+                answers = counting.answers
+            else:
+                self.forget(counting.new)
+                self._has_more, self._after = False, time.monotonic() + LEAVE_ALONE
+        for request, answer in zip(group, answers, strict=True):
             if isinstance(answer, Refused):
                 request.future.set_exception(answer)
             else:
                 request.future.set_result(answer)
 
-    def _commit(self, group: list[Request]) -> list[dict[str, Any] | Refused]:
-        new: Sequence[str] = ()
-        now = time.monotonic()
-        drains = self.may_wait and now >= (max(self._after, self._next) if group else self._after)
-        if drains:
-            self._next = now + _DRAIN_EVERY
-        for attempt in range(1, _ATTEMPTS + 1):
-            count = Commit(self, group, drains=drains, alone=self._left_alone())
-            try:
-                with self.database.write() as connection:
-                    answers = count.run(connection, new)
-            except Again as found:
-                new = found.names
-            except Exception as error:  # as above
-                self.forget(count.new)
-                self.may_wait |= isinstance(error, IntegrityError)  # another process has just come
-                if attempt == _ATTEMPTS or not _is_transient(error):
-                    log_failure(f"a commit of {len(group)} requests failed", error)
-                    if not drains:
-                        break
-                    # What others have stored must not keep what comes here from being counted.
-                    drains, self._after = False, time.monotonic() + _LEAVE_ALONE
-            else:
-                self._remember(count)
-                return answers
-        problem = "the database did not take it; nothing was counted"
-        return [Refused(503, problem, remedy="send it again")] * len(group)
+    def _store(self, storing: Storing) -> bool:
+        if storing.missing and self.default is not None:
+            with self.database.write() as connection:
+                storing.bind(connection, self.default)
+        with self.database.append() as connection:
+            storing.run(connection)
+        return True
 
-    def _remember(self, count: Commit) -> None:
+    def _count(self, counting: Counting) -> bool:
+        with self.database.write() as connection:
+            counting.run(connection)
+        return True
+
+    def _remember(self, counting: Counting) -> None:
         if len(self.ids) > _CACHED_NAMES:
             self.ids.clear()
-        self.ids.update(count.ids)
-        self._faulty = {key: until for key, until in self._faulty.items() if key not in count.live}
-        if new := [
-            key for key in count.faulty if key not in self._faulty
-        ]:  # said once, until it counts again
-            names = ", ".join(count.watches[key]["name"] for key in new[:10])
-            log_failure(f"cannot count what is stored of {names}", count.faulty[new[0]])
-        self._faulty |= dict.fromkeys(count.faulty, time.monotonic() + _LEAVE_ALONE)
-        self.may_wait |= bool(count.faulty)
+        self.ids.update(counting.storing.ids)
+        if new := counting.faulty.keys() - self.late.keys():  # said once, until it counts again
+            names = ", ".join(counting.watches[key]["name"] for key in sorted(new)[:10])
+            log_failure(f"cannot count what is stored of {names}", counting.faulty[min(new)])
+        self.seen, self.late, self._has_more = counting.end, counting.late, counting.has_more
 
-    def _left_alone(self) -> set[int]:
-        return {key for key, until in self._faulty.items() if time.monotonic() < until}
+    def _try(self, what: str, ask: Callable[[], bool]) -> bool:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return ask()
+            except Again:
+                continue
+            except Exception as error:  # the thread must outlive whatever the database does
+                if attempt == _ATTEMPTS or not _is_transient(error):
+                    log_failure(f"cannot {what}", error)
+                    break
+        return False
 
     def forget(self, watch_ids: Iterable[int]) -> None:
         """Forget detectors that have counted what is not stored, or only half of it."""
@@ -183,15 +193,11 @@ class Ledger:
             self._detectors.pop(watch_id, None)
 
     def live(self, connection: Connection, found: Sequence[RowMapping]) -> dict[int, LiveDetector]:
-        """Return the detectors of watches whose streams are locked.
-
-        What this process has in memory is brought up to what others have counted since, so that reports of
-        one stream may come to any of them.
-        """
+        """Return the detectors of watches, brought up to what others have counted since."""
         missing = [watch for watch in found if watch["id"] not in self._detectors]
         self._detectors.update(load_checkpoints(connection, missing))
         lives = {watch["id"]: self._detectors[watch["id"]] for watch in found}
-        behind = [watch for watch in found if lives[watch["id"]].detector.n < watch["n"]]
+        behind = [watch for watch in found if lives[watch["id"]].number < watch["counted"]]
         catch_up(connection, lives, behind)
         for key in lives:
             self._detectors.move_to_end(key)

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,11 @@ class Database:
         if is_file:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
+            return
+        self._appending = create_engine(
+            self.url, hide_parameters=True, pool_size=1, isolation_level="AUTOCOMMIT", connect_args=options
+        )
+        event.listen(self._appending, "connect", _prepare_appending)
 
     @property
     def shown(self) -> str:
@@ -59,11 +64,25 @@ class Database:
         return make_url(self.url).render_as_string(hide_password=True)
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, synchronous: str = "FULL") -> Iterator[Connection]:
         """Run a transaction that is on the disk when the block ends, or has left nothing."""
         with self.engine.connect() as connection:
-            connection = connection.execution_options(write=True)
+            connection = connection.execution_options(write=synchronous)
             with connection.begin():
+                yield connection
+
+    @contextmanager
+    def append(self) -> Iterator[Connection]:
+        """Give a connection for `append_rows`: others see what it appends at once, and wait for it briefly.
+
+        It is on the disk when a later `write` is that wrote anything, whoever's; until then a crash of the
+        machine may undo it.
+        """
+        if self.kind == "sqlite":
+            with self.write("NORMAL") as connection:
+                yield connection
+        else:
+            with self._appending.connect() as connection:
                 yield connection
 
     @contextmanager
@@ -110,6 +129,8 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+        if self.kind == "postgresql":
+            self._appending.dispose()
 
 
 class Sentinel:
@@ -211,32 +232,53 @@ def write_rows(
     names: str = "",
     keys: str = "",
     *,
-    once: bool = False,
-) -> None:
+    grows: str = "",
+) -> int:
     """Insert rows, or set the columns `names` of those with `keys`: the quickest way into either database.
 
-    A row has all columns in their order; one to change has first the values, then the keys. With `once`, rows
-    that are there already stay.
+    A row has all columns in their order; one to change has first the values, then the keys. It stays as it is
+    where it has come as far, or further, in the column that `grows`. Return how many changed.
     """
-    end = " ON CONFLICT DO NOTHING" if once else ""
     columns = [*names.split(), *keys.split()] or [str(column.name) for column in table.c]
     is_file = connection.dialect.name == "sqlite"
-    marks = {name: "?" if is_file else f"asked.{name}" for name in columns}
+    marks = {name: f"?{i}" if is_file else f"asked.{name}" for i, name in enumerate(columns, 1)}
     sql = f"INSERT INTO {table.name} ({', '.join(columns)}) SELECT {', '.join(marks.values())}"
     if names:
         pairs = ", ".join(f"{name} = {marks[name]}" for name in names.split())
         found = " AND ".join(f"{table.name}.{name} = {marks[name]}" for name in keys.split())
+        found += f" AND {table.name}.{grows} < {marks[grows]}" if grows else ""
         sql = f"UPDATE {table.name} SET {pairs} FROM_ASKED WHERE {found}"  # noqa: S608
     if is_file:
-        connection.exec_driver_sql(
-            sql.replace("FROM_ASKED ", "") + (" WHERE true" + end if once else ""), list(rows)
-        )
+        return connection.exec_driver_sql(sql.replace("FROM_ASKED ", ""), list(rows)).rowcount
+    asked = f" FROM unnest({_arrays(connection, table, columns)}) AS asked({', '.join(columns)})"
+    sql = sql.replace(" FROM_ASKED", asked) if names else sql + asked
+    return connection.exec_driver_sql(sql, tuple(list(each) for each in zip(*rows, strict=True))).rowcount
+
+
+def append_rows(connection: Connection, table: Table, log: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert rows, of which the first column is numbered on from where the log ends: in one order for all."""
+    columns = [str(column.name) for column in table.c]
+    if connection.dialect.name == "sqlite":
+        end = connection.execute(
+            log.update().values(last=log.c.last + len(rows)).returning(log.c.last)
+        ).scalar_one()
+        write_rows(connection, table, [(n, *row) for n, row in enumerate(rows, end - len(rows) + 1)])
         return
+    # One statement, so that nobody waits for this process: not even if it is frozen.
+    sql = (
+        f"WITH taken AS (UPDATE {log.name} SET last = last + %s RETURNING last - %s AS before) "  # noqa: S608
+        f"INSERT INTO {table.name} ({', '.join(columns)}) SELECT before + place, {', '.join(columns[1:])} "
+        f"FROM taken, unnest({_arrays(connection, table, columns[1:])}) WITH ORDINALITY "
+        f"AS asked({', '.join(columns[1:])}, place)"
+    )
+    values = (list(each) for each in zip(*rows, strict=True))
+    connection.exec_driver_sql(sql, (len(rows), len(rows), *values))
+
+
+def _arrays(connection: Connection, table: Table, columns: Iterable[str]) -> str:
     types = [table.c[name].type for name in columns]
     kinds = ("text" if isinstance(kind, String) else kind.compile(connection.dialect) for kind in types)
-    asked = f" FROM unnest({', '.join(f'%s::{kind}[]' for kind in kinds)}) AS asked({', '.join(columns)})"
-    sql = sql.replace(" FROM_ASKED", asked) if names else sql + asked + end
-    connection.exec_driver_sql(sql, tuple(list(each) for each in zip(*rows, strict=True)))
+    return ", ".join(f"%s::{kind}[]" for kind in kinds)
 
 
 def lock(connection: Connection, key: int) -> None:
@@ -277,7 +319,7 @@ def _normalized(url: str) -> str:
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # Python's own transactions begin too late to lock anything
     cursor = connection.cursor()
-    for pragma in (f"busy_timeout = {1000 * _PATIENCE}", "synchronous = FULL", "foreign_keys = ON"):
+    for pragma in (f"busy_timeout = {1000 * _PATIENCE}", "foreign_keys = ON"):
         cursor.execute(f"PRAGMA {pragma}")
     end = time.monotonic() + _PATIENCE
     while True:
@@ -292,6 +334,12 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     cursor.close()
 
 
+def _prepare_appending(connection: Any, _record: object) -> None:
+    connection.autocommit = True
+    connection.execute("SET synchronous_commit = off")
+
+
 def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("write")
+    if writes := connection.get_execution_options().get("write"):
+        connection.exec_driver_sql(f"PRAGMA synchronous = {writes}")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -24,7 +24,7 @@ from boundwatch.detectors.change import ChangeFinding
 from boundwatch.detectors.evidence import EvidenceFinding
 from boundwatch.errors import SchemaMismatch
 from boundwatch.server.database import Database, find_rows
-from boundwatch.server.tables import alarms, certificates, checkpoints, episodes, handed, streams, watches
+from boundwatch.server.tables import alarms, certificates, checkpoints, episodes, streams, watches
 
 DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
     "sequential-test": SequentialTest,
@@ -33,7 +33,8 @@ DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
 _MOST_SHARED = 200_000
 _SHARED_EVIDENCE: dict[tuple[str, int, float], tuple[float, float]] = {}
 _EVIDENCE = "evidence_adverse", "evidence_benign"
-SUMMARY = "n", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", "last_cost", "digest", "last_seen"
+_LAST = "last_cost", "digest", "last_seen", "counted"
+SUMMARY = "n", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", *_LAST
 """The columns that say where a watch stands, in the order of `LiveDetector.summary`."""
 
 
@@ -58,6 +59,8 @@ class LiveDetector:
         self.detector = detector
         self.total = self.last_cost = 0.0
         self.last_seen: float | None = None
+        self.number = 0
+        """Of the last that was counted, in the log."""
         self.digest = ""
         """Of all that was counted, with ids and times: an edited episode does not give the same."""
         self.curve = array("i"), array("i")
@@ -76,12 +79,17 @@ class LiveDetector:
         self._shared = detector.certificate.fingerprint if is_exact else None
 
     def count(
-        self, cost: float, episode: str = "", time: float | None = None, received: float | None = None
+        self,
+        cost: float,
+        episode: str = "",
+        time: float | None = None,
+        received: float | None = None,
+        number: int = 0,
     ) -> None:
         """Count one episode."""
         kept = f"{self.digest} {cost!r} {time!r} {received!r} {episode}"
         self.digest = hashlib.blake2b(kept.encode(), digest_size=16).hexdigest()
-        self.last_seen = received
+        self.last_seen, self.number = received, number
         finding = self.detector.update(cost)
         self.total += cost
         self.last_cost = cost
@@ -106,9 +114,8 @@ class LiveDetector:
         detector = self.detector
         self._curve = self._curve or str(self._lists()).replace(" ", "")  # ten times as quick as json.dumps
         standing = detector.n, self.total, detector.verdict.value, detector.first_alarm, *self.evidence
-        return dict(
-            zip(SUMMARY, (*standing, self._curve, self.last_cost, self.digest, self.last_seen), strict=True)
-        )
+        last = self.last_cost, self.digest, self.last_seen, self.number
+        return dict(zip(SUMMARY, (*standing, self._curve, *last), strict=True))
 
     def _lists(self) -> list[list[int]]:
         return [side.tolist() for side in self.curve]
@@ -121,6 +128,7 @@ class LiveDetector:
             "curve": self._lists(),
             "digest": self.digest,
             "last_seen": self.last_seen,
+            "number": self.number,
             "total": self.total,
             "last_cost": self.last_cost,
             "evidence": self.evidence,
@@ -135,7 +143,7 @@ class LiveDetector:
             raise SchemaMismatch("is of another version", name="state")
         live = cls(DETECTORS[kind].from_content(content["detector"], certificate))
         live.total, live.last_cost, live.digest = content["total"], content["last_cost"], content["digest"]
-        live.last_seen = content["last_seen"]
+        live.last_seen, live.number = content["last_seen"], content["number"]
         live.curve = array("i", content["curve"][0]), array("i", content["curve"][1])
         live.evidence = tuple(content["evidence"])
         return live
@@ -193,7 +201,7 @@ def catch_up(
     connection: Connection, lives: Mapping[int, LiveDetector], found: Iterable[RowMapping], **options: Any
 ) -> None:
     """Count what has been counted of these watches since where their detectors stand, whoever has."""
-    asked = {(watch["id"], lives[watch["id"]].detector.n, watch["n"]) for watch in found}
+    asked = {(watch["id"], lives[watch["id"]].number, watch["counted"]) for watch in found}
     if not asked:
         return
     stored: Iterable[Any] = find_rows(connection, LATER, asked, ("bigint",) * 3, **options)
@@ -202,10 +210,10 @@ def catch_up(
 
 
 LATER = (
-    "SELECT watch_id, cost, episode, time, received FROM ASKED CROSS JOIN episodes WHERE watch_id = "
+    "SELECT watch_id, cost, episode, time, received, number FROM ASKED CROSS JOIN episodes WHERE watch_id = "
     "asked.column1 AND number > asked.column2 AND number <= asked.column3 ORDER BY watch_id, number"
 )
-"""The episodes of watches after one number, up to another."""
+"""The episodes of watches after one number of the log, up to another."""
 
 
 class Replayed(NamedTuple):
@@ -242,12 +250,9 @@ def verify(database: Database) -> Iterator[Replayed]:
 
 
 def _replay(connection: Connection, watch: RowMapping) -> str:
-    numbers = select(func.count(), func.max(episodes.c.number)).where(episodes.c.watch_id == watch["id"])
-    count, last = connection.execute(numbers).one()
-    is_handed = select(handed.c.watch_id).where(handed.c.watch_id == watch["id"])
-    waits = connection.execute(is_handed).first() is not None
-    if not (count == (last or 0) and (count > watch["n"] if waits else count == watch["n"])):
-        return f"{count} episodes are stored, the last has number {last}, {watch['n']} are shown"
+    counted = (episodes.c.watch_id == watch["id"]) & (episodes.c.number <= watch["counted"])
+    if (count := connection.execute(select(func.count()).where(counted)).scalar_one()) != watch["n"]:
+        return f"{count} episodes are stored, {watch['n']} are shown"
     again = load_detector(connection, watch, replay=True)
     if again.state() != load_detector(connection, watch).state():
         return "the stored state differs from that of a replay"

@@ -15,7 +15,7 @@ from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.server.bindings import fleet_size
 from boundwatch.server.live_detectors import load_certificate
 from boundwatch.server.models import Refused
-from boundwatch.server.tables import alarms, audit, certificates, episodes, handed, streams, watches
+from boundwatch.server.tables import alarms, audit, certificates, episodes, log, streams, watches
 
 PAGE = 50
 _SHOWN = (
@@ -76,10 +76,11 @@ def totals(connection: Connection, silent_before: float | None = None) -> dict[s
         for name, number in zip(("streams", "episodes", "silent"), sums, strict=True):
             counted[name] += int(number)
     waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
-    behind = (episodes.c.watch_id == watches.c.id) & (episodes.c.number > watches.c.n)
-    stored = select(func.count()).select_from(handed.join(watches).join(episodes, behind))
-    asked = {"open_alarms": waiting, "episodes_waiting": stored}
-    return counted | {name: connection.execute(each).scalar_one() for name, each in asked.items()}
+    behind = select(
+        select(log.c.last).scalar_subquery() - func.coalesce(func.sum(watches.c.n), 0)
+    ).select_from(watches)
+    asked = {"open_alarms": waiting, "episodes_waiting": behind}
+    return counted | {name: int(connection.execute(each).scalar_one()) for name, each in asked.items()}
 
 
 class Fleet(NamedTuple):
@@ -162,11 +163,15 @@ def generations(connection: Connection, stream_id: int) -> list[RowMapping]:
 
 def list_episodes(
     connection: Connection, watch: RowMapping, *, after: int = 0, limit: int = 500
-) -> list[RowMapping]:
-    """Return the counted episodes of a watch after a number, in their order."""
+) -> list[dict[str, Any]]:
+    """Return the counted episodes of a watch after so many, in their order and numbered in it."""
     query = select(episodes).where(episodes.c.watch_id == watch["id"])
-    query = query.where(episodes.c.number > after, episodes.c.number <= watch["n"])
-    return _all(connection, query.order_by(episodes.c.number).limit(limit))
+    query = query.where(episodes.c.number <= watch["counted"])
+    if (left := watch["n"] - after) <= limit:  # the last ones are found from the end
+        found = _all(connection, query.order_by(episodes.c.number.desc()).limit(max(0, left)))[::-1]
+    else:
+        found = _all(connection, query.order_by(episodes.c.number).limit(limit).offset(after))
+    return [{**row, "number": number} for number, row in enumerate(found, after + 1)]
 
 
 def list_alarms(

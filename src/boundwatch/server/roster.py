@@ -1,9 +1,9 @@
-"""Which process counts which streams. This is about speed: that a stream's row is locked makes it right.
+"""Which process counts which streams. This is about speed: to count the same twice gives the same.
 
 Streams are dealt to `SHARDS` by their number, and every shard belongs to one of the processes on the roster:
 the one whose name, hashed with the shard's, is largest, so that few move when somebody comes or goes. Who is
 not alone raises its beat twice per second; whose beat stays the same for five seconds, the others take off.
-No clock is compared with another's. While two disagree, both may count a stream, in turns.
+No clock is compared with another's. While two disagree, both count a stream, and who got further is kept.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import secrets
 import time
 
 from sqlalchemy import delete, insert, select, update
+from sqlalchemy.engine import Connection
 
 from boundwatch.server.database import Database
 from boundwatch.server.tables import processes
@@ -28,13 +29,19 @@ class Roster:
         self._database, self.me = database, secrets.token_hex(8)
         self._names: set[str] = set()
         self._beats: dict[str, tuple[int, float]] = {}  # and since when
-        self._due = 0.0
+        self._due, self._has_left = 0.0, False
         self.owned = frozenset(range(SHARDS))
 
     @property
     def is_alone(self) -> bool:
         """Whether all streams are this process's."""
         return len(self.owned) == SHARDS
+
+    @property
+    def condition(self) -> str:
+        """The condition, in SQL, that a stream is one that this process counts."""
+        owned = ", ".join(map(str, sorted(self.owned)))
+        return "1 = 1" if self.is_alone else f"(stream_id & {SHARDS - 1}) IN ({owned or -1})"
 
     def owns(self, stream_id: int) -> bool:
         """Return whether this process is to count a stream."""
@@ -56,13 +63,20 @@ class Roster:
         if found.keys() != {self.me}:
             with self._database.write() as connection:
                 connection.execute(delete(processes).where(processes.c.id.in_(dead)))
-                mine = update(processes).where(processes.c.id == self.me)
-                if connection.execute(mine.values(beat=processes.c.beat + 1)).rowcount == 0:
-                    connection.execute(insert(processes).values(id=self.me, beat=0))
+                self.beat(connection)
         return self._deal({self.me, *found} - dead)
+
+    def beat(self, connection: Connection) -> None:
+        """Say that this process lives, unless it has left."""
+        if self._has_left:
+            return
+        mine = update(processes).where(processes.c.id == self.me).values(beat=processes.c.beat + 1)
+        if connection.execute(mine).rowcount == 0:
+            connection.execute(insert(processes).values(id=self.me, beat=0))
 
     def leave(self) -> bool:
         """Take this process off; it owns nothing then, unless it was the last."""
+        self._has_left = True
         with self._database.write() as connection:
             connection.execute(delete(processes).where(processes.c.id == self.me))
             left = set(connection.execute(select(processes.c.id)).scalars())

@@ -10,7 +10,6 @@ from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup
-from sqlalchemy import RowMapping
 
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.certificates.certificate import Certificate
@@ -29,7 +28,7 @@ def _curve(row: Mapping[str, Any]) -> list[float]:
     return [value / 1000 for value in json.loads(row["curve"])[0]]
 
 
-def draw_costs(certificate: Certificate, episodes: Sequence[RowMapping]) -> Markup:
+def draw_costs(certificate: Certificate, episodes: Sequence[Mapping[str, Any]]) -> Markup:
     """Draw the costs of the latest episodes, and their mean over the certified band."""
     costs = [episode["cost"] for episode in episodes]
     first, last = episodes[0]["number"], episodes[-1]["number"]
@@ -76,7 +75,7 @@ def draw_evidence(row: Mapping[str, Any], now: float) -> Markup:
 
 
 def draw_failures(
-    row: Mapping[str, Any], certificate: Certificate, level: float, episodes: Sequence[RowMapping]
+    row: Mapping[str, Any], certificate: Certificate, level: float, episodes: Sequence[Mapping[str, Any]]
 ) -> Markup:
     """Draw the failures so far, over the latest episodes, and the line at which they alarm."""
     first, last, before = episodes[0]["number"] - 1, row["n"], row["total"]

@@ -15,8 +15,8 @@ from sqlalchemy.engine import Connection
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only what is called INTEGER
 _KINDS: dict[Any, str] = {
-    _Key: "id stream_id watch_id certificate_id token_id",
-    Integer(): "version value binary generation place n first_alarm number attempts beat",
+    _Key: "id stream_id watch_id certificate_id token_id number counted last",
+    Integer(): "version value binary generation place n first_alarm attempts beat",
     Double(): "applied created closed time received cost total last_cost last_seen due "
     "delivered revoked expires acknowledged alpha_adverse alpha_benign threshold_adverse threshold_benign "
     "evidence_adverse evidence_benign",
@@ -66,21 +66,21 @@ watches = _table(
     "detector alpha_adverse alpha_benign place? threshold_adverse? threshold_benign?",
     "created created_by reason",
     "closed? n total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? digest",
-    "last_seen?",
+    "last_seen? counted",
     Unique("place"),
     Unique("stream_id", "generation"),
-    Index("watches_last_seen", "last_seen"),
 )
-# A detector's state after the first n episodes of a watch; the later ones are replayed on top of it.
-checkpoints = _table("checkpoints", "watch_id>watches! n state")
-# In each watch, numbered in the order in which they were stored; those up to its n are counted.
+# A detector's state after some episodes of a watch; the later ones are replayed on top of it.
+checkpoints = _table("checkpoints", "watch_id>watches! state")
+# The log: all episodes, numbered as they were stored, without gaps. A watch counted those up to `counted`.
 episodes = _table(
     "episodes",
-    "stream_id! episode! watch_id number cost time? received meta?",
-    Unique("watch_id", "number"),
+    "number! stream_id episode watch_id cost time? received meta?",
+    Unique("stream_id", "episode"),
+    Index("episodes_watch", "watch_id", "number"),
 )
-# Watches of which episodes wait to be counted.
-handed = _table("handed", "watch_id>watches!")
+# One row: the number of the last episode in the log. Who appends to it changes it first, so others wait.
+log = _table("log", "last")
 alarms = _table(
     "alarms",
     Column("id", String(32), primary_key=True),
@@ -99,9 +99,15 @@ sessions = _table("sessions", "hash! token_id>tokens created expires")
 processes = _table("processes", Column("id", String(32), primary_key=True), "beat")
 audit = _table("audit", "id! time actor act detail")
 
-_PASSING = schema_versions, sessions, processes
+_PASSING = schema_versions, sessions, processes, log
 DATA = tuple(table for table in metadata.tables.values() if table not in _PASSING)
 """What a backup holds, of deliveries those that wait, in an order in which references come first."""
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (metadata.create_all,)
+
+def _create(connection: Connection) -> None:
+    metadata.create_all(connection)
+    connection.execute(log.insert().values(last=0))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_create,)
 """Step k brings a database from version k to k + 1. Steps are only ever appended, and only ever add."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Table, func, insert, select, text
+from sqlalchemy import Table, func, insert, select, text, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch._support import schema
@@ -19,7 +19,7 @@ from boundwatch._support.files import open_binary
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
 from boundwatch.server.database import Database
 from boundwatch.server.models import check
-from boundwatch.server.tables import DATA, MIGRATIONS, deliveries
+from boundwatch.server.tables import DATA, MIGRATIONS, deliveries, episodes, log
 
 _KIND = "boundwatch monitor backup"
 _CHUNK = 1000
@@ -83,6 +83,9 @@ def restore(database: Database, path: str | os.PathLike[str]) -> int:
             raise InvalidSetting(problem, where=where, remedy=remedy) from error
         except InvalidSetting as error:
             raise error.inside(str(path)) from error
+        connection.execute(
+            update(log).values(last=select(func.coalesce(func.max(episodes.c.number), 0)).scalar_subquery())
+        )
         if database.kind == "postgresql":
             for table in DATA:
                 if "id" in table.c and table.c["id"].type.python_type is int:
