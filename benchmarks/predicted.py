@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import boundwatch as bw
-from benchmarks import peek, predicted_robots
+from benchmarks import peek, predicted_limits, predicted_robots
 from boundwatch._support.parallel import in_parallel
 
 ALPHA = 0.05
@@ -46,7 +46,11 @@ EXACT_BOUNDS = {"adverse": 0.3, "benign": 0.7}
 
 def run() -> dict[str, Any]:
     """Measure, and return the numbers."""
-    return synthetic() | {"robots": predicted_robots.run(), "peek": peek.run()}
+    return synthetic() | {
+        "limits": predicted_limits.run(),
+        "robots": predicted_robots.run(),
+        "peek": peek.run(),
+    }
 
 
 def synthetic() -> dict[str, Any]:
@@ -229,5 +233,6 @@ def show(results: dict[str, Any]) -> None:
             print(f"  {kind:12s} {costs:8s} {' '.join(f'{s:.3f}' for s in shares)}  of {streams}")
     control = results["control"]["adverse"] / results["null_runs"]
     print(f"  control: centered at the certified world, scenes that look easier: {control:.2f}")
+    predicted_limits.show(results["limits"])
     predicted_robots.show(results["robots"])
     peek.show(results["peek"])

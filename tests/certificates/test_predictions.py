@@ -42,7 +42,7 @@ def test_a_certificate_derives_its_limits_again(binary, tmp_path):
 def test_a_certificate_whose_predictions_were_changed_is_refused():
     made = bw.Certificate.from_held_out(COSTS, binary=True, predicted=PREDICTED, unlabeled=UNLABELED)
     content = made.to_dict()
-    content["predictions"]["outcomes"] = "1" + content["predictions"]["outcomes"][1:]
+    content["predictions"]["outcomes"][0] = 1.0
     with pytest.raises(bw.errors.CertificateError):
         bw.Certificate.from_dict(content)
     for name, value in (("luck", [0.0]), ("most", [-0.9] * len(COSTS))):

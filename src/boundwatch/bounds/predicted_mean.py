@@ -146,7 +146,6 @@ class MeanBets:
         points = np.arange(1, STEPS) / STEPS if means is None else means
         self._means = [points, np.sort(1 - points)]
         self._capital = [np.tile(shares / shares.sum(), points.size) for _ in (0, 1)]
-        self._best = [0.0, 0.0]
 
     @classmethod
     def anytime(cls, delta_lower: float, delta_upper: float) -> MeanBets:
@@ -163,13 +162,14 @@ class MeanBets:
         """The upper limit."""
         return (STEPS - self._limit(1)) / STEPS
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Both."""
+        return self.lower, self.upper
+
     def refuted(self, side: int) -> bool:
         """Return whether every mean is refuted: as too low (0), or as too high (1)."""
         return not self._means[side].size
-
-    def log_wealth(self, side: int) -> float:
-        """Return the largest log wealth so far against the mean that is hardest to refute."""
-        return self._best[side]
 
     def add(self, cost: float, luck: Luck) -> None:
         """Count one more trial."""
@@ -197,8 +197,6 @@ class MeanBets:
         whole = np.minimum(1.0, room / np.maximum(sizes * worst, 1e-12))
         capital *= 1 + sizes * (cost - means - uses * whole * control)
         wealth = capital.sum(axis=0)
-        with np.errstate(divide="ignore"):
-            self._best[side] = max(self._best[side], float(np.log(wealth.min())))
         open_ = wealth < _ENOUGH / self._deltas[side]
         if not open_.all():
             self._means[side], self._capital[side] = means[open_], np.ascontiguousarray(capital[:, open_])

@@ -321,7 +321,7 @@ def with_predictions(
     if len(lucks) != values.size:
         problem, remedy = f"are {len(lucks)} for {values.size} trials", "give one per trial"
         raise InvalidSetting(problem, name="predicted", remedy=remedy)
-    kept = PredictionRecord.of(values.tolist(), lucks, binary=binary)
+    kept = PredictionRecord.of(values.tolist(), lucks)
     return fields_of("held-out", values, delta, method=method, binary=binary, predictions=kept, **fields)
 
 

@@ -190,7 +190,7 @@ class AuditRecord:
         return {name: each for name, each in plain(vars(self)).items() if each is not None}
 
 
-_Lucks = tuple[Annotated[float, Meta(ge=-1, le=1)], ...]
+_Lucks = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -200,12 +200,12 @@ class PredictionRecord:
     Attributes
     ----------
     outcomes
-        The costs: ``"0100"`` or ``(0.1, 0.4)``.
+        The costs.
     luck, most, least
         How much higher predictions were than those for scenes that were not run, and could have been.
     """
 
-    outcomes: Outcomes
+    outcomes: tuple[Probability, ...]
     luck: _Lucks
     most: _Lucks
     least: _Lucks
@@ -213,21 +213,21 @@ class PredictionRecord:
     def __post_init__(self) -> None:
         if {len(self.luck), len(self.most), len(self.least)} != {len(self.outcomes)}:
             raise SchemaMismatch("does not have one of each per trial", name="predictions")
-        if any(not low <= x <= high for low, x, high in zip(self.least, self.luck, self.most, strict=True)):
+        rows = zip(self.least, self.luck, self.most, strict=True)
+        if not all(-1 <= low <= luck <= high <= 1 for low, luck, high in rows):
             raise SchemaMismatch("has luck that no scene of its round could have had", name="predictions")
 
     @classmethod
-    def of(cls, costs: Sequence[float], lucks: Sequence[Luck], *, binary: bool) -> PredictionRecord:
+    def of(cls, costs: Sequence[float], lucks: Sequence[Luck]) -> PredictionRecord:
         """Return the record of trials."""
         columns = zip(*((luck.value, luck.most, luck.least) for luck in lucks), strict=True)
-        return cls(kept_in_order(costs, binary=binary), *map(tuple, columns))
+        return cls(tuple(costs), *map(tuple, columns))
 
     @property
     def trials(self) -> list[tuple[float, Luck]]:
         """The cost and the luck of each trial."""
         lucks = zip(self.luck, self.most, self.least, strict=True)
-        costs = map(float, self.outcomes)
-        return [(cost, Luck(*luck)) for cost, luck in zip(costs, lucks, strict=True)]
+        return [(cost, Luck(*luck)) for cost, luck in zip(self.outcomes, lucks, strict=True)]
 
     def __str__(self) -> str:
         return f"{len(self.luck)} trials with their predictions"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling
 from boundwatch.cli.judging import EXIT_WORSE
 from boundwatch.cli.options import refuse, refuse_if
-from boundwatch.cli.reading import ANSWERS, Reading, arriving
+from boundwatch.cli.reading import ANSWERS, Predictions, Reading, arriving
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison
 from boundwatch.comparison.finding import Call
@@ -40,7 +40,6 @@ _KEYS = ("seed", "scene")
 @command(
     example="boundwatch compare old/eval_info.json new/eval_info.json\n"
     "boundwatch compare trials.csv --policy policy --plot compare.png\n"
-    "boundwatch compare book.xlsx --sheet ACT --sheet DP --success grasped\n"
     "boundwatch compare old.csv new.csv --margin 0.05 --exit-code\n"
     "boundwatch compare act.csv dp.csv --once --pair-by task,seed\n"
     "boundwatch compare my.csv --success grasped --against 47/50"
@@ -57,6 +56,7 @@ def compare(
     finished: bool = False,
     binary: bool = False,
     reading: Reading,
+    predictions: Predictions,
     policy: str | None = None,
     against: str | None = None,
     judge: str | None = None,
@@ -70,7 +70,7 @@ def compare(
     as_json: bool = False,
     exit_code: bool = False,
 ) -> None:
-    """Say which policy is better, with a guaranteed error rate, after every trial if you like.
+    """Say which policy is better, with a guaranteed error rate, after any trial.
 
     A_BETTER, B_BETTER or UNDECIDED; of several policies, those not told apart share a letter.
 
@@ -107,6 +107,10 @@ def compare(
         {
             "--follow needs two files, one per policy": follow
             and (len(policies) != 2 or policy is not None or "-" in policies),
+            "--predicted needs two files, one per policy, and one task": predictions.given
+            and (len(policies) != 2 or in_one or reading.strata is not None or "-" in policies),
+            "--predicted goes with the test that may be read after every trial; leave out --once, --pair-by "
+            "and --finished": predictions.given and bool(once or pair_by or finished),
             "--follow is of one task; leave out --strata, or conduct it with: boundwatch evaluate": follow
             and reading.strata is not None,
             "--policy, or a column or a sheet per policy, goes with one file; give one": in_one
@@ -152,9 +156,13 @@ def compare(
         horizon=horizon,
         margin=margin,
         finished=finished,
+        predictions=predictions.given,
     )
-    if follow:
-        named = _follow(policies, reading, build, binary=binary, as_json=as_json)
+    if follow or predictions.given:
+        following = _follow(
+            policies, reading, predictions, build, binary=binary, as_json=as_json, wait=follow
+        )
+        named = dict(zip(_names(policies), following.evaluations(), strict=True))
     else:
         answers = (*ANSWERS, "count") if once else ANSWERS
         read = partial(_read_policies, policies, reading, policy, binary=binary or None, answers=answers)
@@ -174,8 +182,11 @@ def compare(
             draw("plot_comparison", finding)
         else:
             a, b = named.values()
-            test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
-            finding = test.update_many(a.costs, b.costs)
+            if predictions.given and following.test is not None:
+                finding = following.test.finding()
+            else:
+                test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
+                finding = test.update_many(a.costs, b.costs)
             draw("plot_comparison", finding, tuple(named))
         worse = _print_two(finding, named, report, table, as_json=as_json, lines=follow)
     if exit_code and worse:
@@ -374,27 +385,40 @@ def _compare_many(
 def _follow(
     paths: list[str],
     reading: Reading,
+    predictions: Predictions,
     build: Callable[..., PolicyComparison],
     *,
     binary: bool,
     as_json: bool,
-) -> Named:
-    """Read both files as they grow, print a line per look, and return them once answered or stopped."""
+    wait: bool,
+) -> Following:
+    """Read both files; as they grow, print a line per look, until it is answered or stopped."""
     reading.arguments()
-    a, b = (_arrivals(path, reading, binary) for path in paths)
+    a, b = (_arrivals(path, reading, predictions, binary=binary, wait=wait) for path in paths)
     following = Following(a, b, lambda binary: build(binary=binary))
     with suppress(KeyboardInterrupt):
         while not following.over:
             for finding in following.look():
-                _print_line(finding, as_json=as_json)
-    return dict(zip(_names(paths), following.evaluations(), strict=True))
+                if wait:
+                    _print_line(finding, as_json=as_json)
+            if not wait:
+                break
+    return following
 
 
-def _arrivals(path: str, reading: Reading, binary: bool) -> Arrivals:
-    """Return the trials of a file as its lines are written."""
-    reader = reading.read_lines(path, "--follow", answers=ANSWERS, binary=binary)
-    came = (each and (each.number, each.cost) for each in arriving(path, reader, wait=True))
-    return Arrivals(path, came, lambda: reader.measure, binary)
+def _arrivals(path: str, reading: Reading, predictions: Predictions, *, binary: bool, wait: bool) -> Arrivals:
+    """Return the trials of a file, with `wait` as its lines are written."""
+    why = "--follow or --predicted"
+    reader = reading.read_lines(path, why, answers=ANSWERS, binary=binary, **vars(predictions))
+    found = Arrivals(path, iter(()), lambda: reader.measure, binary)
+
+    def came() -> Iterator[tuple[int, float] | None]:
+        for each in arriving(path, reader, wait=wait):
+            found.predictions += [] if each is None else [each.predictions or (None, ())]
+            yield each and (each.number, each.cost)
+
+    found.trials = came()
+    return found
 
 
 def _print_line(finding: ComparisonFinding, *, as_json: bool) -> None:

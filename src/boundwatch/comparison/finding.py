@@ -95,7 +95,7 @@ class ComparisonFinding(InNotebook):
         Whether it is shown that B costs at most `margin` more than A; it is ever True wrongly with
         probability at most `alpha`, for costs of 0 and 1 if pairs are i.i.d. (without drift). It can be True
         beside any verdict.
-    alpha, margin, binary, paired, horizon, tasks, finished
+    alpha, margin, binary, paired, horizon, tasks, finished, predictions
         How the two were compared. If `finished`, all trials of A, which was there first, were tested.
     method
         ``"anytime"``, or how one look was judged.
@@ -126,12 +126,15 @@ class ComparisonFinding(InNotebook):
     horizon: int | None = None
     tasks: int
     finished: bool = False
+    predictions: bool = False
     method: Method = "anytime"
     names: tuple[str, str] = ("A", "B")
     unmatched_a: tuple[str, ...] = ()
     unmatched_b: tuple[str, ...] = ()
     limits: Limits = field(repr=False, compare=False)
     """Computes the limits on the difference."""
+    limits_alone: Limits | None = field(default=None, repr=False, compare=False)
+    """The same from costs alone, if there were predictions."""
 
     @cached_property
     def difference_lower(self) -> float:
@@ -142,6 +145,14 @@ class ComparisonFinding(InNotebook):
     def difference_upper(self) -> float:
         """The upper limit on it: negative if B is better."""
         return self.limits(1)
+
+    @cached_property
+    def saved_trials(self) -> int | None:
+        """About how many trials of each predictions saved for such limits; fewer than none if they cost."""
+        width = self.difference_upper - self.difference_lower
+        if self.limits_alone is None or not self.pairs or not width:
+            return None
+        return round(self.pairs * (((self.limits_alone(1) - self.limits_alone(0)) / width) ** 2 - 1))
 
     @property
     def overall(self) -> ComparisonFinding:
@@ -211,7 +222,8 @@ class ComparisonFinding(InNotebook):
         content |= {name: getattr(self, name) for name in ("difference_lower", "difference_upper")}
         if self.method != "anytime":
             content |= {"call": self.call, "episodes_needed": self.episodes_needed}
-        del content["limits"]
+        content["saved_trials"] = self.saved_trials
+        del content["limits"], content["limits_alone"]
         return content
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Any
 
 from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.matching import of_one_measure
@@ -16,13 +17,14 @@ from boundwatch.errors import InvalidCost, Place
 
 @dataclass
 class Arrivals:
-    """The trials of one policy as they come in: of each its line and its cost."""
+    """The trials of one policy as they come in: of each its line and its cost, and its predictions."""
 
     source: str
     trials: Iterator[tuple[int, float] | None]
     measure: Callable[[], Measure]
     binary: bool = False
     found: list[tuple[int, float]] = field(default_factory=list)
+    predictions: list[tuple[float | None, Sequence[float]]] = field(default_factory=list)
 
     def look(self) -> bool:
         """Take in what came since the last look; return whether anything did."""
@@ -77,8 +79,20 @@ class Following:
         test, (a, b) = self.test, (each.costs.tolist() for each in both)
         if test.finished and not test.n_a:  # what was there first is counted first
             yield test.update_many(a, b)
+        if test.predictions:
+            yield from self._with_predictions(test)
         for pair in zip_longest(a[test.n_a :], b[test.n_b :]):
             yield test.update(*pair)
+
+    def _with_predictions(self, test: PolicyComparison) -> Iterator[ComparisonFinding]:
+        new = [
+            zip(each.found[n:], each.predictions[n:], strict=True)
+            for each, n in ((self.a, test.n_a), (self.b, test.n_b))
+        ]
+        for a, b in zip_longest(*new, fillvalue=((0, None), (None, ()))):
+            (_, cost_a), (_, cost_b) = a[0], b[0]
+            given: dict[str, Any] = {"predicted_a": a[1][0], "unlabeled_a": a[1][1]}
+            yield test.update(cost_a, cost_b, **given, predicted_b=b[1][0], unlabeled_b=b[1][1])
 
     def evaluations(self) -> list[Episodes]:
         """Return the trials of both policies."""

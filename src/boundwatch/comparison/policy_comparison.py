@@ -20,6 +20,7 @@ from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid
 from boundwatch.bounds.joint_evidence import references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
+from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets, luck_of
 from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.late import late_line
@@ -29,7 +30,7 @@ from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal, SchemaMismatch
 
-_SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks", "finished")
+_SETTINGS = ("alpha", "margin", "binary", "paired", "horizon", "tasks", "finished", "predictions")
 _REACHED = ("n_a", "n_b", "pairs", "verdict", "first_alarm", "no_worse")
 
 
@@ -47,6 +48,8 @@ class _State:
     tasks: int
     finished: bool
     costs: Annotated[list[list[Probability]], Meta(min_length=2, max_length=2)]
+    predictions: bool = False
+    lucks: tuple[list[Luck], list[Luck]] = ([], [])
 
 
 class PolicyComparison:
@@ -94,6 +97,9 @@ class PolicyComparison:
         Whether all trials of A (always A, whichever has more) were run before the first of B, **in a number
         that did not depend on their outcomes**. Independent trials of 0 and 1 only. The verdict is then that
         of a certified reference and a stream (`joint_region`).
+    predictions
+        Whether trials come with predicted costs, as in `PredictedTest`: narrower limits if these are good,
+        and valid ones whatever they are. Costs alone keep 0.8 of `alpha`. One task, not `finished`.
 
     Examples
     --------
@@ -117,16 +123,22 @@ class PolicyComparison:
         margin: float = 0.0,
         tasks: int = 1,
         finished: bool = False,
+        predictions: bool = False,
     ) -> None:
         self.alpha = check_level(alpha, "alpha")
         self.binary, self.paired = check_flag(binary, "binary"), check_flag(paired, "paired")
+        self.finished = check_flag(finished, "finished")
+        self.predictions = check_flag(predictions, "predictions")
         self.tasks = _whole(tasks, "tasks", "tasks")
         self.horizon = check_horizon(horizon, binary=self.binary, tasks=self.tasks)
         self.margin = check_margin(margin, zero=True)
-        self.finished = check_flag(finished, "finished")
         if self.finished and (self.paired or not self.binary or self.horizon is not None or self.tasks > 1):
             problem = "goes with independent trials of 0 and 1, of one task, without a horizon"
             raise InvalidSetting(problem, name="finished", value=True, remedy="leave it out")
+        if self.predictions and (self.finished or self.tasks > 1):
+            remedy = "leave them out"
+            raise InvalidSetting("go with one task, not finished", name="predictions", remedy=remedy)
+        self._own = HEDGE * self.alpha if self.predictions else self.alpha
         self._bets = DifferenceBets()
         # Evidence that A costs more than B less the margin.
         self._counts = self.binary and self.tasks == 1
@@ -145,7 +157,7 @@ class PolicyComparison:
     @cached_property
     def region(self) -> Region | SignRegion | None:
         """Where costs of 0 and 1 of one task decide; None for others, where an e-value of 1/alpha does."""
-        return find_region(self.alpha, paired=self.paired, horizon=self.horizon) if self._counts else None
+        return find_region(self._own, paired=self.paired, horizon=self.horizon) if self._counts else None
 
     def reset(self) -> None:
         """Forget all costs and the verdict: what follows is a new comparison with its own error rate."""
@@ -154,6 +166,11 @@ class PolicyComparison:
         self.first_alarm: int | None = None
         self.no_worse = False
         self._costs: tuple[list[float], list[float]] = ([], [])
+        self._lucks: tuple[list[Luck], list[Luck]] = ([], [])
+        self._helped: tuple[MeanBets, ...] = ()
+        if (rest := self.alpha - self._own) > 0:  # for the verdict, and for the limits
+            verdict = MeanBets(rest, rest, means=np.array([0.5]))
+            self._helped = verdict, MeanBets.anytime(self.alpha, self.alpha)
         self._totals = [0.0, 0.0]
         # Binary costs: failures of A and B; of matched pairs, only where they differ.
         self._failures = [0, 0]
@@ -166,19 +183,34 @@ class PolicyComparison:
         self._squares = 0.0  # of the differences
         self._margin_logs = np.zeros(0) if self._margin_bets is None else self._margin_bets.log_shares.copy()
 
-    def update(self, cost_a: float | None = None, cost_b: float | None = None) -> ComparisonFinding:
+    def update(
+        self,
+        cost_a: float | None = None,
+        cost_b: float | None = None,
+        *,
+        predicted_a: float | None = None,
+        unlabeled_a: ArrayLike = (),
+        predicted_b: float | None = None,
+        unlabeled_b: ArrayLike = (),
+    ) -> ComparisonFinding:
         """Count one more trial of each policy, or of one of them, and return the finding.
 
         Parameters
         ----------
         cost_a, cost_b
             Their costs. A cost that is not one raises `InvalidCost`, and nothing is counted.
+        predicted_a, unlabeled_a, predicted_b, unlabeled_b
+            What was predicted, as in `PredictedTest.update`.
         """
         a = None if cost_a is None else self._check(cost_a, "cost_a")
         b = None if cost_b is None else self._check(cost_b, "cost_b")
         if a is None and b is None:
             raise InvalidCost("no cost was given", remedy=("give ", Argument("cost_a"), " or cost_b"))
-        self._count(a, b)
+        lucks = luck_of(predicted_a, unlabeled_a), luck_of(predicted_b, unlabeled_b)
+        if not self.predictions and (predicted_a is not None or predicted_b is not None):
+            remedy = ("say ", Argument("predictions", True))
+            raise InvalidSetting("goes with a comparison made for it", name="predicted", remedy=remedy)
+        self._count(a, b, lucks)
         return self._finding()
 
     def update_many(
@@ -225,7 +257,8 @@ class PolicyComparison:
         True
         """
         costs = [list(each) for each in self._costs]
-        return {"kind": "PolicyComparison", "version": 1, **self._settings, "costs": costs}
+        lucks = {"lucks": [list(each) for each in self._lucks]} if self.predictions else {}
+        return {"kind": "PolicyComparison", "version": 1, **self._settings, "costs": costs, **lucks}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> PolicyComparison:
@@ -239,7 +272,11 @@ class PolicyComparison:
         found = convert(_State, state, "state")
         try:
             test = cls(**{name: getattr(found, name) for name in _SETTINGS})
-            if any(found.costs):
+            if test.predictions:
+                both = (zip(*each, strict=True) for each in zip(found.costs, found.lucks, strict=True))
+                for a, b in zip_longest(*both, fillvalue=(None, Luck())):
+                    test._count(a[0], b[0], (a[1], b[1]))
+            elif any(found.costs):
                 test.update_many(*(costs or None for costs in found.costs))
         except Refusal as error:
             raise SchemaMismatch(f"the state is damaged: {error}") from error
@@ -251,13 +288,16 @@ class PolicyComparison:
             return float(cost)
         return float(check_costs([cost], binary=self.binary, name=name)[0])
 
-    def _count(self, cost_a: float | None, cost_b: float | None) -> None:
+    def _count(
+        self, cost_a: float | None, cost_b: float | None, lucks: tuple[Luck, Luck] = (Luck(), Luck())
+    ) -> None:
         if self.finished:
             self._begin(cost_a is not None, cost_b is not None)
         for side, cost in enumerate((cost_a, cost_b)):
             if cost is not None:
                 self._totals[side] += cost
                 self._costs[side].append(cost)
+                self._lucks[side].append(lucks[side])
         self.n_a, self.n_b = map(len, self._costs)
         while min(self.n_a, self.n_b) - self.pairs >= self.tasks:
             aimed = 0.0  # one size for the whole turn
@@ -286,7 +326,10 @@ class PolicyComparison:
         if self._margin_bets is not None:
             self._margin_logs += self._margin_bets.log_factors_of(aimed, cost_a, cost_b)
             self._squares += (cost_a - cost_b) ** 2
-        self._halves.add((1 + cost_b - cost_a) / 2)
+        self._halves.add(half := (1 + cost_b - cost_a) / 2)
+        for bets in self._helped:
+            a, b = (each[self.pairs - 1] for each in self._lucks)
+            bets.add(half, Luck((b.value - a.value) / 2, (b.most - a.least) / 2, (b.least - a.most) / 2))
         if self._counts and not (self.paired and cost_a == cost_b):
             self._failures[0] += int(cost_a)
             self._failures[1] += int(cost_b)
@@ -315,8 +358,10 @@ class PolicyComparison:
 
     def _decides(self, side: int) -> bool:
         region = self.region
+        if self._helped and self._helped[0].refuted(side):
+            return True
         if region is None:
-            return self._evidence[side] >= math.log(1 / self.alpha)
+            return self._evidence[side] >= math.log(1 / self._own)
         if self._reference is not None:
             return self._reference.decides(side, *self._new(), self.alpha)
         better, worse = self._failures if side == 0 else self._failures[::-1]
@@ -325,16 +370,19 @@ class PolicyComparison:
         if self.paired or self.horizon is not None or self.pairs <= LAST_PAIR:
             return region.alarms(self.pairs, better, worse)
         pooled, differing = self._late
-        return late_line(self.alpha, pooled).alarms(differing, worse - better)
+        return late_line(self._own, pooled).alarms(differing, worse - better)
 
     def _new(self) -> tuple[int, int]:
         """Return trials and failures of B."""
         return self.n_b, round(self._totals[1])
 
     def _finding(self) -> ComparisonFinding:
-        limits = partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs)
+        limits: Any = partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs)
         if self._reference is not None:
             limits = partial(self._reference.limit, *self._new(), self.alpha)
+        alone = None
+        if self._helped:
+            alone, limits = limits, sorted(2 * each - 1 for each in self._helped[1].limits).__getitem__
         return ComparisonFinding(
             **{name: getattr(self, name) for name in _REACHED},
             mean_cost_a=self._totals[0] / self.n_a if self.n_a else None,
@@ -346,11 +394,12 @@ class PolicyComparison:
             p_b_better=self._p_value(1),
             **self._settings,
             limits=limits,
+            limits_alone=alone,
         )
 
     def _p_value(self, side: int) -> float:
         best = min(self._best[side], 708.0)  # a p-value of 0 would claim too much
-        if self.region is None:  # the verdict is that the e-value reached 1/alpha
+        if self.region is None and not self.predictions:  # the verdict is that the e-value reached 1/alpha
             return math.exp(-best)
         return joint_p_value(best, self.alpha, reached=self.verdict is SIDES[side])
 

@@ -1,0 +1,106 @@
+"""Two policies with predicted costs: bets are fair for any predictors, good ones save trials."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from benchmarks.predicted_limits import draw, first
+
+import boundwatch as bw
+from boundwatch.bounds.predicted_mean import Luck
+from boundwatch.errors import InvalidSetting
+
+SHARE, RATES = 0.3, (0.2, 0.7)  # of scene 1, and of failures in scenes 0 and 1: alike for both policies
+PREDICTORS = [(0.2, 0.7), (0.7, 0.2), (0.5, 0.5), (0.0, 1.0)]
+
+
+def chance(scenes):
+    return float(np.prod([SHARE if scene else 1 - SHARE for scene in scenes]))
+
+
+def rounds(paired):
+    """Every outcome of a round with one unrun scene each: its probability, costs, scenes and unrun scenes."""
+    for scenes in itertools.product((0, 1), repeat=2 if paired else 4):
+        a, b = ((scenes[0], scenes[1]),) * 2 if paired else (scenes[:2], scenes[2:])
+        for costs in itertools.product((0, 1), repeat=2):
+            rates = [RATES[each[0]] for each in (a, b)]
+            odds = [rate if cost else 1 - rate for rate, cost in zip(rates, costs, strict=True)]
+            yield chance(scenes) * odds[0] * odds[1], costs, a, b
+
+
+def expected(paired, of_a, of_b, *, known=None):
+    """The expected capital after a round, of both sides, where earlier rounds taught a strong coefficient."""
+    total = np.zeros(2)
+    for probability, costs, a, b in rounds(paired):
+        test = bw.PolicyComparison(1e-9, binary=False, paired=paired, predictions=True)
+        for difference in (0.0, 1.0) * 6:
+            test._helped[0]._past.add(difference, Luck(difference - 0.5, 0.5, -0.5))
+        given = {"predicted_a": of_a[a[0]], "unlabeled_a": [of_a[a[1]] if known is None else known]}
+        test.update(*costs, **given, predicted_b=of_b[b[0]], unlabeled_b=[of_b[b[1]]])
+        total += probability * np.array([capital.sum() for capital in test._helped[0]._capital])
+    return total
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize(("of_a", "of_b"), list(itertools.product(PREDICTORS, repeat=2)))
+def test_every_bet_is_fair_for_any_two_predictors(paired, of_a, of_b):
+    assert expected(paired, of_a, of_b) == pytest.approx([1, 1], abs=1e-9)
+
+
+def test_predictions_for_scenes_of_another_world_win_by_themselves():
+    assert expected(False, PREDICTORS[0], PREDICTORS[0], known=0.7).max() > 1.02
+
+
+@pytest.mark.parametrize("kind", ["calibrated", "inverted"])
+def test_predictions_of_either_sign_save_trials(kind):
+    rng, found = np.random.default_rng(8), []
+    for _ in range(12):
+        a, b = (draw(rng, rate, kind, 0.95, 300) for rate in (0.2, 0.4))
+        found.append([first(a, b, predictions=helped) for helped in (False, True)])
+    alone, helped = np.mean(found, axis=0)
+    assert helped < 0.95 * alone
+
+
+def test_it_continues_where_it_stood_and_says_what_was_saved():
+    (costs_a, scenes_a, rest_a), (costs_b, scenes_b, rest_b) = (
+        draw(np.random.default_rng(seed), 0.3, "calibrated", 0.95, 80) for seed in (1, 2)
+    )
+    test = bw.PolicyComparison(binary=True, paired=False, predictions=True)
+    for row in range(80):
+        a = {"predicted_a": scenes_a[row], "unlabeled_a": rest_a[row]}
+        test.update(costs_a[row], **a)
+        if row == 40:
+            test = bw.PolicyComparison.from_state_dict(json.loads(json.dumps(test.state_dict())))
+        finding = test.update(cost_b=costs_b[row], predicted_b=scenes_b[row], unlabeled_b=rest_b[row])
+    again = bw.PolicyComparison.from_state_dict(test.state_dict()).finding()
+    assert again == finding
+    assert again.difference_upper == finding.difference_upper < finding.limits_alone(1)
+    assert finding.to_dict()["saved_trials"] == finding.saved_trials > 0
+
+
+def test_what_does_not_go_together_is_refused():
+    with pytest.raises(InvalidSetting, match="made for it"):
+        bw.PolicyComparison(binary=True, paired=False).update(0, 1, predicted_a=0.1, unlabeled_a=[0.2])
+    for others in ({"tasks": 2}, {"finished": True}):
+        with pytest.raises(InvalidSetting, match="one task"):
+            bw.PolicyComparison(binary=True, paired=False, predictions=True, **others)
+
+
+def test_on_the_command_line(tmp_path, run):
+    for name, rate in (("a", 0.2), ("b", 0.6)):
+        costs, scenes, rest = draw(np.random.default_rng(3), rate, "calibrated", 0.9, 60)
+        rows = zip(costs, scenes, rest, strict=True)
+        lines = [f"{cost:g},{scene},{' '.join(map(str, others))}" for cost, scene, others in rows]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["failed,sim,unrun", *lines]))
+    words = ("--cost", "failed", "--binary", "--predicted", "sim", "--unlabeled", "unrun")
+    done = run("compare", "a.csv", "b.csv", *words)
+    assert done.code == 0
+    assert "A_BETTER" in done.out or "a is better" in done.out
+    assert "predictions" in done.out
+    assert json.loads(run("compare", "a.csv", "b.csv", *words, "--json").out)["predictions"] is True
+    for wrong in ("--once", "--finished"):
+        assert run("compare", "a.csv", "b.csv", *words, wrong).code == 2
+    assert run("compare", "a.csv", *words, "--policy", "sim").code == 2
