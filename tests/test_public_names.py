@@ -67,12 +67,14 @@ def subjects(tmp_path_factory):
     fleet = bw.Fleet(BINARY)
     fleet.update(["arm-1", "arm-2"], [0, 1])
     watching = [test(CERTIFICATE) for test in (bw.SequentialTest, bw.ChangeDetector, bw.PredictedTest)]
+    judged = bw.JudgedTest(CERTIFICATE, seed=1)
     comparison = bw.PolicyComparison(binary=True, paired=False)
     protocol = bw.Protocol(question="compare", policies=["v1", "v2"], most_rounds=9)
     return [
         *(CERTIFICATE, BINARY, FAMILY, PATH, CERTIFICATE.provenance, CERTIFICATE.record),
         *(bw.Episodes(np.linspace(0, 1, 5000), source="lab.csv"), bw.Design(strata="task")),
         *(campaign, fleet, fleet.finding("arm-1"), *watching),
+        *(judged, judged.update(0), bw.JudgedCampaign(seed=1)),
         *(test.update_many(NEW) for test in watching[:2]),
         watching[2].update(0.3),
         *(

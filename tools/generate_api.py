@@ -16,13 +16,14 @@ INTRODUCTION = """\
 
 # A name without a dot is one of `bw`; the others are found by their path.
 SECTIONS: dict[str, list[str]] = {
-    "Certify": ["Certificate", "Campaign", "CertificateFamily", "Provenance"],
+    "Certify": ["Certificate", "Campaign", "JudgedCampaign", "CertificateFamily", "Provenance"],
     "Read episodes": ["read_costs", "Episodes", "Measure", "Design"],
     "Look once": ["HypothesisTest", "ConfidenceInterval", "Finding", "Verdict"],
     "Look after every episode": [
         "SequentialTest",
         "ChangeDetector",
         "PredictedTest",
+        "JudgedTest",
     ],
     "Several tasks, many robots": [
         "FamilyTest",

@@ -21,6 +21,7 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch.certificates.campaign import Campaign
     from boundwatch.certificates.certificate import Certificate
     from boundwatch.certificates.family import CertificateFamily
+    from boundwatch.certificates.judged import JudgedCampaign
     from boundwatch.certificates.record import Provenance
     from boundwatch.comparison import (
         ComparedTasks,
@@ -39,6 +40,7 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
         Finding,
         Fleet,
         HypothesisTest,
+        JudgedTest,
         PredictedTest,
         SequentialTest,
         Verdict,
@@ -53,11 +55,12 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
     from boundwatch.server.client import Client as Client
 
 __all__ = ["Campaign", "Certificate", "CertificateFamily", "Provenance", "__version__", "bounds", "errors"]
+__all__ += ["JudgedCampaign"]
 __all__ += ["Design", "Episodes", "Measure", "read_costs"]
 __all__ += ["ComparedTasks", "ComparisonFinding", "ComparisonVerdict", "PolicyComparison", "Ranking"]
 __all__ += ["compare_once", "rank"]
 __all__ += ["ChangeDetector", "ConfidenceInterval", "FamilyFinding", "FamilyTest", "Finding", "Fleet"]
-__all__ += ["HypothesisTest", "PredictedTest", "SequentialTest", "Verdict"]
+__all__ += ["HypothesisTest", "JudgedTest", "PredictedTest", "SequentialTest", "Verdict"]
 __all__ += ["Audit", "AuditFinding", "Evaluation", "Protocol"]
 __all__ += ["ComparisonPlan", "Plan", "TrialPlan", "plan", "plan_comparison", "plan_trials"]
 __all__ += ["WidthPlan", "plan_width"]
@@ -67,11 +70,12 @@ _HOMES = {
     "boundwatch.certificates.campaign": "Campaign",
     "boundwatch.certificates.certificate": "Certificate",
     "boundwatch.certificates.family": "CertificateFamily",
+    "boundwatch.certificates.judged": "JudgedCampaign",
     "boundwatch.certificates.record": "Provenance",
     "boundwatch.comparison": "ComparedTasks ComparisonFinding ComparisonVerdict PolicyComparison Ranking "
     "compare_once rank",
     "boundwatch.detectors": "ChangeDetector ConfidenceInterval FamilyFinding FamilyTest Finding Fleet "
-    "HypothesisTest PredictedTest SequentialTest Verdict",
+    "HypothesisTest JudgedTest PredictedTest SequentialTest Verdict",
     "boundwatch.episodes.design": "Design",
     "boundwatch.episodes.episodes": "Episodes",
     "boundwatch.episodes.measure": "Measure",

@@ -1,6 +1,7 @@
 """What every detector refuses, when it is made and of `Episodes`, with the same kind of message."""
 
 import inspect
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,7 @@ JUDGES = {
     "ConfidenceInterval": lambda certificate, new: bw.ConfidenceInterval(certificate).decide(new),
     "SequentialTest": lambda certificate, new: bw.SequentialTest(certificate).update_many(new),
     "PredictedTest": lambda certificate, new: bw.PredictedTest(certificate).update_many(new),
+    "JudgedTest": lambda certificate, new: bw.JudgedTest(certificate, seed=1).update_many(new),
     "ChangeDetector": lambda certificate, new: bw.ChangeDetector(certificate).update_many(new),
     "Fleet": lambda certificate, new: bw.Fleet(certificate).update(["arm-1"] * len(new), new),
     "FamilyTest": lambda certificate, new: bw.FamilyTest(bw.CertificateFamily({"pick": certificate})).decide(
@@ -173,7 +175,9 @@ def test_why_evidence_cannot_be_joint():
             bw.HypothesisTest(certificate, tail="joint")
 
 
-@pytest.mark.parametrize("kind", [bw.ChangeDetector, bw.Fleet, bw.PredictedTest])
+@pytest.mark.parametrize(
+    "kind", [bw.ChangeDetector, bw.Fleet, bw.PredictedTest, partial(bw.JudgedTest, seed=1)]
+)
 def test_one_stream_is_not_judged_by_a_mean_over_tasks(kind):
     tasks = bw.Episodes([0, 1] * 20, strata=["mug", "bowl"] * 20, binary=True)
     with pytest.raises(InvalidSetting, match="mean over tasks"):

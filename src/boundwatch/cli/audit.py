@@ -14,9 +14,13 @@ from boundwatch.certificates.record import Trials
 from boundwatch.cli.options import WrongUsage, refuse
 from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
+from boundwatch.episodes.compatibility import measured_otherwise
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import KINDS, Measure
+from boundwatch.errors import InvalidSetting
 from boundwatch.reporting.wording import count
+from boundwatch.watching.sources import is_pipe
+from boundwatch.watching.trials import Trial, trials_of
 
 if TYPE_CHECKING:
     from boundwatch.evaluation.audit import Audit
@@ -102,6 +106,13 @@ def read_judged(path: str, judge: str, reading: Reading, **others: Any) -> Episo
     return dataclasses.replace(read, design=design, keys=keys, repeats=(Trials(1),) * len(read))
 
 
+def doubted(judged: Episodes, certificate: Certificate) -> Episodes:
+    """Return judged episodes with a warning if labels are not measured as the certificate's costs were."""
+    column = None if certificate.measure is None else certificate.measure.column
+    doubts = measured_otherwise(certificate, Measure("success", column=column))
+    return dataclasses.replace(judged, warnings=tuple(f"{judged.source}: {each}" for each in doubts))
+
+
 @dataclass(frozen=True)
 class Labeling:
     """Who judged and who labeled the episodes of an audit.
@@ -145,3 +156,49 @@ class Labeling:
                 f"You have {n} labels; {_MORE} more would narrow it from {now} to about {then} points."
             )
         return certificate, judged, said
+
+
+@dataclass(frozen=True)
+class Labels:
+    """A machine that judges a stream, and the labels of episodes that a coin draws.
+
+    Options
+    -------
+    judge COL: Column of judgments by a machine.
+    label COL: of labels
+    rates P P: of a draw
+    seed SEED: Draws which of them people label (--label).
+    """
+
+    panel: ClassVar[str] = "The file"
+    judge: str | None = None
+    label: str | None = None
+    rates: tuple[float, float] | None = None
+    seed: int | None = None
+
+    def settings(self, stream: str, others: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings of the test, or none; refuse options that do not go together."""
+        if self.judge is None:
+            refuse(vars(self), "goes with --judge")
+            return {}
+        refuse(others, "does not go with --judge; leave it out")
+        if stream == "-" or is_pipe(stream):
+            raise WrongUsage("--judge reads a file again whenever there are labels; give a file")
+        if self.label is None or self.seed is None:
+            raise WrongUsage("--judge needs --label and --seed: what people say, and whom the coin draws")
+        return {"seed": self.seed} | ({} if self.rates is None else {"rates": list(self.rates)})
+
+    def trials(self, path: str, reading: Reading, loaded: Any) -> tuple[Episodes, list[Trial]]:
+        """Return what was judged, and its trials with their labels."""
+        if not isinstance(loaded, Certificate):
+            problem, remedy = "holds the certificates of several tasks", "watch each task alone"
+            raise InvalidSetting(problem, name="certificate", remedy=remedy)
+        judged = read_judged(path, str(self.judge), reading)
+        # What is read alike, whatever an empty cell means, is a label.
+        ways = [
+            dataclasses.replace(reading, success=[str(self.label)], empty_as=way) for way in ("no", "yes")
+        ]
+        failed, passed = (each.read(path).costs.tolist() for each in ways)
+        trials = zip(trials_of(judged), failed, passed, strict=True)
+        labeled = [trial._replace(label=one if one == other else None) for trial, one, other in trials]
+        return doubted(judged, loaded), labeled

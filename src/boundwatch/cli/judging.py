@@ -9,15 +9,14 @@ from typing import Any
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
-from boundwatch.cli.audit import Labeling
+from boundwatch.cli.audit import Labeling, doubted
 from boundwatch.cli.options import refuse
 from boundwatch.cli.reading import Loaded, Reading
 from boundwatch.detectors.base import Finding, TailName, Verdict
 from boundwatch.detectors.family import FamilyFinding, FamilyTest
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.episodes.compatibility import by_chance, measured_otherwise
+from boundwatch.episodes.compatibility import by_chance
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.notes import rows_of
 from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
 from boundwatch.reporting import families as words
@@ -119,13 +118,11 @@ def _judge_audit(
     audit, labels, judged = labeling.read(path, reading)
     test = HypothesisTest(loaded, **settings)
     finding = test.decide(audit.record(labels))
-    labeled = Measure("success", column=None if loaded.measure is None else loaded.measure.column)
-    doubts = [f"{judged.source}: {each}" for each in measured_otherwise(loaded, labeled)]
     if audit.digest == loaded.provenance.costs_sha256 and not by_chance(audit.judged):
         raise ProvenanceMismatch("are the episodes that the certificate was made from", where=Place(path))
     alone = test.decide(audit.judged).verdict.name
     said = (*audit.finding(labels).sentences(), f"By the judge alone, which is no evidence: {alone}.")
-    return Judged(test, audit.judged, finding, (replace(judged, warnings=tuple(doubts)),), said)
+    return Judged(test, audit.judged, finding, (doubted(judged, loaded),), said)
 
 
 def exit_if_worse(verdict: Verdict, no_worse: bool | None) -> None:

@@ -49,7 +49,7 @@ config FILE: TOML file with the same settings.
 """
 RARE = re.compile(
     "success_values|successes|failures|trials|count|timeout_as|empty_as|fill_down|weights|episode|reduce|as_is"
-    "|file_format|sheet|key|allow_own|sign|policy_file|no_title|force"
+    "|file_format|sheet|key|allow_own|sign|policy_file|no_title|force|label|rates"
 )
 """Options that few people need: of commands that read a file, a few words each, together."""
 _OF_OUTPUT = re.compile(

@@ -10,6 +10,7 @@ from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli import watch_printing as printing
+from boundwatch.cli.audit import Labels
 from boundwatch.cli.judging import exit_if_worse
 from boundwatch.cli.options import refuse_if
 from boundwatch.cli.reading import ANSWERS, Loaded, Reading, metrics_of
@@ -21,7 +22,7 @@ from boundwatch.watching.alarms import Alarms, check_command, run_command
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
-from boundwatch.watching.trials import trials_of
+from boundwatch.watching.trials import Trial, trials_of
 from boundwatch.watching.watch import Watch, build_detectors, counted
 
 
@@ -41,6 +42,7 @@ def watch(
     until_alarm: bool = False,
     key: Path | None = None,
     reading: Reading,
+    labels: Labels,
     by: str | None = None,
     follow: bool = False,
     state: Path | None = None,
@@ -64,8 +66,8 @@ def watch(
 
     Options
     -------
-    stream STREAM: A number or JSON object per line, or CSV; - is stdin. What else `check` reads is read as a
-        whole, without --follow and --state.
+    stream STREAM: A number or JSON object per line, or CSV; - is stdin. Other files are read whole, without
+        --follow, --state.
     alpha_adverse P: Level of ADVERSE. [default: 0.04; change-detector: 0.001]
     alpha_benign P: Level of BENIGN. [default: 0.04; change-detector: 0.001]
     detector NAME: sequential-test: P[ever a false alarm] <= alpha + delta; change-detector, for late shifts:
@@ -85,7 +87,10 @@ def watch(
     """
     given = {"alpha_adverse": alpha_adverse, "alpha_benign": alpha_benign, "margin": margin}
     levels = {name: value for name, value in given.items() if value is not None}
-    kind = detector if predicted is None else "predicted-test"
+    others: dict[str, Any] = {"by": by, "strata": reading.strata, "follow": follow, "state": state}
+    others |= {"number": number, "skip_malformed": skip_malformed, "predicted": predicted, "margin": margin}
+    drawing = labels.settings(stream, others | {"detector": detector != "sequential-test"})
+    kind = "judged-test" if drawing else detector if predicted is None else "predicted-test"
     read = reading.arguments()
     refuse_if(
         {
@@ -115,7 +120,7 @@ def watch(
     by = loaded.by if by is None and not isinstance(loaded, Certificate) else by
     answers = ANSWERS if strata else ("by", "where")
     names: dict[str, Any] = {"by": by, "id": number, "strata": strata}
-    others: dict[str, Any] = {**names, "predicted": predicted, "unlabeled": unlabeled, "answers": answers}
+    others = {**names, "predicted": predicted, "unlabeled": unlabeled, "answers": answers}
     if isinstance(loaded, Certificate):
         refuse_other_weights(read["weights"], loaded)
     reader = None
@@ -131,9 +136,10 @@ def watch(
         "predicted": predicted,
         "unlabeled": unlabeled,
     }
+    trials: list[Trial] = []
     with Store(state, "watch") as store:
         session = Watch(
-            build_detectors(loaded, kind, levels),
+            build_detectors(loaded, kind, levels | drawing),
             name_of(stream),
             store,
             reader,
@@ -148,14 +154,16 @@ def watch(
             printing.say_where(session)
             found = session.run(session.open(stream, follow=follow))
         else:
-            whole = reading.read(stream, by=by, certificate=loaded, answers=answers, strata=strata)
+            said: dict[str, Any] = {"by": by, "answers": answers, "strata": strata}
+            whole, trials = labels.trials(stream, reading, loaded) if drawing else (None, [])
+            whole = whole or reading.read(stream, certificate=loaded, **said)
             out.print_warnings(whole)
-            found = session.run_whole(trials_of(whole))
+            found = session.run_whole(trials or trials_of(whole))
         seen: list[tuple[str, Any]] = []
         for events in found:
             printing.print_events(events, as_json=as_json)
             seen += counted(events) if plot is not None else ()
-    printing.print_end(session, as_json=as_json)
+    printing.print_end(session, as_json=as_json, rows=[trial.number for trial in trials])
     out.draw(plot if seen else None, "plot_watch", session.detectors, seen)
     if exit_code:
         exit_if_worse(session.verdict, session.no_worse)

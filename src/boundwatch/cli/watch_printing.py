@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from boundwatch._support.describing import printable
 from boundwatch.cli import output as out
 from boundwatch.detectors import ChangeDetector, Finding, Verdict
+from boundwatch.detectors.judged import JudgedFinding, JudgedTest
 from boundwatch.detectors.predicted import PredictedFinding
 from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.errors import InvalidCost, Place
@@ -66,7 +67,13 @@ def _text_line(event: Counted, *, shown: bool) -> str:
     """Return an episode as people read it, with its evidence if that is shown."""
     finding = event.finding
     line = f"{printable(event.stream)}  " if event.stream else ""
-    line += f"{'trial' if finding.binary else 'episode'} {finding.n:>5}  {out.seen(finding, event.cost)}"
+    if isinstance(finding, JudgedFinding):
+        drawn = "label it" if finding.judged in finding.waiting else ""
+        line += (
+            f"episode {finding.judged:>5}  judge: {'failed' if event.cost else 'succeeded':<9}  {drawn:<8}"
+        )
+    else:
+        line += f"{'trial' if finding.binary else 'episode'} {finding.n:>5}  {out.seen(finding, event.cost)}"
     if finding.tasks:
         line += f" {printable(event.stratum):<12} worse: p {finding.p_adverse:<8.3g} "
         line += f"better: p {finding.p_benign:<8.3g}"
@@ -83,22 +90,39 @@ def _text_line(event: Counted, *, shown: bool) -> str:
     return line
 
 
-def print_end(session: Watch, *, as_json: bool) -> None:
-    """Say how lines were read, what is known of every stream, and which alarms nobody was told of."""
+def print_end(session: Watch, *, as_json: bool, rows: Sequence[int] = ()) -> None:
+    """Say how lines were read, what is known of every stream, and which alarms nobody was told of.
+
+    `rows` are the numbers of the rows that a machine judged.
+    """
     for note in [] if session.reader is None else session.reader.notes:
         out.warn(f"note: {session.source}: {note}")
     if session.unfinished is not None:
         out.warn(f"line {session.unfinished} has no newline yet; it is left for the next time")
-    if session.episodes == 0:
+    if session.episodes == 0 and not any(isinstance(one, JudgedTest) for one in session.detectors.values()):
         problem = "no episode was counted, so nothing was judged"
         raise InvalidCost(problem, where=Place(session.source), remedy="send at least one")
     if not as_json:
+        _print_waiting(session, rows)
         _print_summary(session)
     again = "with --state, a second start would try again"
     if session.store.path is not None:
         again = "run the same command to try again"
     for stream, reason in session.alarms.undelivered.items():
         out.warn(f"{f'{stream}: ' if stream else ''}the alarm was not delivered, {reason}; {again}")
+
+
+def _print_waiting(session: Watch, numbers: Sequence[int]) -> None:
+    """Say which rows were drawn and have no label yet, and what the machine says by itself."""
+    for detector in session.detectors.values():
+        if isinstance(detector, JudgedTest):
+            finding = detector.finding()
+            says = wording.percent(finding.judge_says)
+            print(f"\nOf {count(finding.judged, 'episode')} the judge calls {says} failures: no evidence.")
+            if waiting := [str(numbers[episode - 1]) for episode in finding.waiting]:
+                print(
+                    f"Label {count(len(waiting), 'row')}: {', '.join(waiting)}. What follows the first waits."
+                )
 
 
 def _print_summary(session: Watch) -> None:
@@ -110,7 +134,7 @@ def _print_summary(session: Watch) -> None:
             said += "" if since is None else f", since {_one(detector)} {since} of {detector.n}"
             print(f"\n{f'{printable(stream)}: ' if stream else ''}{said}")
             _print_rows(_of_stream(detector, finding))
-    if missing := [printable(stream) for stream, one in session.detectors.items() if one.n == 0]:
+    if missing := [printable(stream) for stream, one in session.detectors.items() if stream and one.n == 0]:
         print(f"\nNo episodes of {', '.join(missing)}: not judged.")
     _print_rows(_of_all(session))
 
@@ -146,7 +170,8 @@ def _one(detector: Any) -> str:
 
 def _of_stream(detector: Any, finding: Any) -> Iterator[tuple[str, str]]:
     if finding.binary:
-        yield "trials", f"{wording.failed(finding)} ({wording.percent(finding.mean_cost)})"
+        share = f" ({wording.percent(finding.mean_cost)})" if finding.labels is None else ""
+        yield "trials", f"{wording.failed(finding)}{share}"
     else:
         yield "episodes", f"{detector.n}, mean cost {finding.mean_cost:.4f}"
     if isinstance(detector, RoundsTest):

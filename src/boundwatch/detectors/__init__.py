@@ -6,6 +6,7 @@ from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.family import FamilyFinding, FamilyTest
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.detectors.judged import JudgedTest
 from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
 
@@ -17,6 +18,7 @@ __all__ = [
     "Finding",
     "Fleet",
     "HypothesisTest",
+    "JudgedTest",
     "PredictedTest",
     "SequentialTest",
     "Verdict",

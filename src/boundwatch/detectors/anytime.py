@@ -122,7 +122,7 @@ class AnytimeDetector(saving.Kept, Generic[Found]):
         return {
             "verdict": self.verdict,
             "n": self.n,
-            "mean_cost": self._total / self.n,
+            "mean_cost": self._total / max(self.n, 1),
             "first_alarm": self.first_alarm,
             "false_positive_rate": min(self.alpha_adverse + certificate.delta_upper, 1.0),
             "false_negative_rate": min(self.alpha_benign + certificate.delta_lower, 1.0),

@@ -31,6 +31,8 @@ class Trial(NamedTuple):
     predictions: tuple[float, list[float]] | None = None
     """That for the trial's scene, and those for scenes that were not run."""
     stratum: str = ""
+    label: float | None = None
+    """What people say, where a machine judged the trial and they have labeled it."""
 
 
 class Taken(NamedTuple):

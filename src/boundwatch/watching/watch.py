@@ -16,6 +16,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, no_certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
+from boundwatch.detectors.judged import JudgedTest
 from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.detectors.saving import Count
@@ -28,11 +29,12 @@ from boundwatch.watching.sources import interruptible, is_pipe, open_lines
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import Trial, TrialReader, explained
 
-Detector = SequentialTest | ChangeDetector | PredictedTest
+Detector = SequentialTest | ChangeDetector | PredictedTest | JudgedTest
 DETECTORS: dict[str, type[Detector]] = {
     "sequential-test": SequentialTest,
     "change-detector": ChangeDetector,
     "predicted-test": PredictedTest,
+    "judged-test": JudgedTest,
 }
 _PART = 4096  # trials of a file that was read as a whole, after which they are printed
 
@@ -364,6 +366,8 @@ class Watch(Progress):
             more: tuple[Any, ...] = trial.predictions or ()
             if isinstance(detector, RoundsTest):
                 more = (trial.stratum,)
+            if isinstance(detector, JudgedTest):
+                more = (trial.label,)
             finding = detector.update(cost, *more)
             events.append(Counted(trial.number, cost, stream, finding, self.skipped, trial.stratum))
         if trial.id is not None:
