@@ -87,23 +87,34 @@ def _said(entry: str) -> str:
     return " ".join(entry.split())
 
 
+def _name(entry: str) -> str:
+    """Return what an entry is called: its option or argument, or all options that it puts together."""
+    if entry.strip().startswith("Also:"):
+        return ", ".join(re.findall(r"--[\w-]+", entry))
+    shown = re.split(r"  | <", entry.strip())[0].split()
+    return next((word for word in shown if word.startswith("--")), " ".join(shown))
+
+
 def _once(group: str, said: set[str], file: set[str]) -> str:
     """Return a group of options without those that were said, which are named at its end."""
     if group.startswith(("Commands", "Example")):  # each has a section of its own; tutorials have examples
         return ""
     known: dict[str, str] = {}
+    rare = next(words for words in file if words.startswith("Also:")).removesuffix(".")
     for entry in ENTRY.findall(group):
         words = _said(entry)
-        shown = re.split(r"  | <", entry.strip())[0].split()
-        name = next((word for word in shown if word.startswith("--")), " ".join(shown))
-        name = ", ".join(re.findall(r"--[\w-]+", words)) if words.startswith("Also:") else name
+        if words.startswith(f"{rare}, "):  # these, and more
+            more = f"  Also: {words.removeprefix(f'{rare}, ')}\n"
+            group, words = group.replace(entry, f"{more}{entry}", 1), f"{rare}."
+        name = _name(entry)
         if words in said or name == "--help":
             group = group.replace(entry, "", 1)
             known |= {words: name} if name != "--help" else {}
         said.add(words)
-    usual = file if file <= known.keys() else set()
+    without = [_name(words) for words in file - known.keys()]
+    usual = file if len(without) <= 1 else set()
     names = [name for words, name in known.items() if words not in usual and name not in _USUAL]
-    names = ["the options of the file"] * bool(usual) + names
+    names = [" but ".join(["the options of the file", *without])] * bool(usual) + names
     above = textwrap.fill(
         f"as above: {', '.join(names)}",
         98,

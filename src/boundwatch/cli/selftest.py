@@ -23,16 +23,12 @@ def selftest(
 ) -> None:
     """Simulate the error rates and compare them with the promises.
 
-    It tests, at the two levels: the hypothesis test with every tail and the confidence interval, looking
-    once at 5 to 100 episodes, and their limits on the shift; the sequential test, read 200 times, its limits
-    and its margin; the list of discoveries in a fleet, also where streams are restarted; the run length of
-    the change detector. It uses the worlds where the promise is hardest to keep, and takes the certificate's
-    limits as true. For a held-out certificate it also draws the trials again and tests the certificate's own
-    limits and the total rates, delta included. Last come comparisons of two policies, on tasks in turn, under
-    drift and once, at the level of ADVERSE; several tasks; rankings; predictions; and, with costs of 0 and
-    1, rates that are computed from every outcome. (By default the levels are those of `check`; those of
-    `watch` are 0.04.) It takes a few minutes; `--runs 600` is ten times as fast and sees less. Exits with 1
-    if a promise is broken.
+    It uses the worlds where a promise is hardest to keep: detectors that look once or after every
+    episode, with every tail, limits and margin; fleets, also with streams that restart; comparisons,
+    tasks, rankings and predictions. The certificate's limits are taken as true; those of a held-out one
+    are also tested over new draws of its trials. The levels are those of `check` unless you say
+    otherwise. It takes a few minutes; `--runs 600` is ten times as fast and sees less. Exits with 1 if a
+    promise is broken.
 
     Options
     -------
