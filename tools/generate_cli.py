@@ -70,7 +70,7 @@ def render(width: int = 100) -> str:
     file = {said: reading[0][said] for said in common}
     said = set(file)
     sections = [
-        f"## {' '.join(path)}\n\n```text\n{text.strip().removeprefix('usage: ')}\n```\n"
+        f"## {' '.join(path)}\n\n```text\n{text.strip()}\n```\n"
         for path, whole in helps
         if path[1:2] not in (("train",), ("rollout",)) or len(path) == 2  # each task has its own options
         for text in [GROUP.sub(lambda group: _once(group[0], said, set(file)), whole)]

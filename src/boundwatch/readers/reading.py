@@ -135,6 +135,7 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     del given["path"]
     declared = Declared.of(_certificates(certificate), **given)
     others: dict[str, Any] = {"binary": binary, "file_format": file_format, "sheet": sheet}
+    check_flag(allow_own, "allow_own")
     return read(path, declared, certificate=certificate, allow_own=allow_own, **others)
 
 

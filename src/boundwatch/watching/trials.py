@@ -54,7 +54,7 @@ class TrialReader:
     >>> reader = TrialReader(Declared.of(success="ok", id="trial", by="robot"), "log")
     >>> lines = [Line(1, b"trial;robot;ok"), Line(2, b"7;arm-1;no")]
     >>> reader.read(lines).trials
-    [Trial(number=2, cost=1.0, stream='arm-1', id=7, predictions=None, stratum='')]
+    [Trial(number=2, cost=1.0, stream='arm-1', id=7, predictions=None, stratum='', label=None)]
     """
 
     def __init__(self, declared: Declared, source: str, *, binary: bool = False) -> None:
