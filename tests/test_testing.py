@@ -9,8 +9,8 @@ from boundwatch.testing import check_detector
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
-# What compares costs with one certificate; a family of them is judged by detectors of this list. Who draws, by
-# a seed, which episodes people label knows nothing from costs alone: tests/guarantees/test_judged.py.
+# What compares costs with one certificate; a family of them is judged by detectors of this list. Who draws,
+# by a seed, which episodes people label knows nothing from costs alone: tests/guarantees/test_judged.py.
 DETECTORS = [
     value
     for name in bw.__all__
