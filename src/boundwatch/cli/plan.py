@@ -34,7 +34,7 @@ _OPTIONS = {
     "--compare": {"paired", "correlation", "horizon", "alpha"},
     "--width": {"cost", "tasks", "repeats", "correlation", "after", "delta", "seed"},
     "--audit": {"CERTIFICATE", "n"},
-    "a CERTIFICATE": {"CERTIFICATE", "cost", "n", "alpha_adverse", "alpha_benign", "seed"},
+    "a CERTIFICATE and a --cost": {"CERTIFICATE", "cost", "n", "alpha_adverse", "alpha_benign", "seed"},
     "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n"},
 }
 """The options of each question: whether policies differ, or whether a shift will be noticed."""
@@ -111,7 +111,7 @@ def plan(
     out.protect({"plot": plot}, [certificate], force=force)
     if after is None:
         refuse(vars(reading), "goes with --after; give it, or leave this out")
-    without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
+    without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE and a --cost"
     question = without if compare is None else "--compare"
     question = question if width is None else "--width"
     question = question if not audit else "--audit"
