@@ -21,37 +21,48 @@ def chance(scenes):
     return float(np.prod([SHARE if scene else 1 - SHARE for scene in scenes]))
 
 
-def rounds(paired):
-    """Every outcome of a round with one unrun scene each: its probability, costs, scenes and unrun scenes."""
-    for scenes in itertools.product((0, 1), repeat=2 if paired else 4):
-        a, b = ((scenes[0], scenes[1]),) * 2 if paired else (scenes[:2], scenes[2:])
+PLACES = {  # of the scene that was run, and of the others: of A and of B
+    "paired": ((0, 1), (0, 1)),
+    "paired, others of their own": ((0, 1), (0, 2)),
+    "apart": ((0, 1), (2, 3)),
+    "others shared": ((0, 2, 3), (1, 2, 3)),
+}
+
+
+def rounds(which):
+    """Every outcome of a round: its probability, costs, scenes and unrun scenes."""
+    places = PLACES[which]
+    for scenes in itertools.product((0, 1), repeat=1 + max(max(each) for each in places)):
+        a, b = (tuple(scenes[place] for place in each) for each in places)
         for costs in itertools.product((0, 1), repeat=2):
             rates = [RATES[each[0]] for each in (a, b)]
             odds = [rate if cost else 1 - rate for rate, cost in zip(rates, costs, strict=True)]
             yield chance(scenes) * odds[0] * odds[1], costs, a, b
 
 
-def expected(paired, of_a, of_b, *, known=None):
+def expected(which, of_a, of_b, *, known=None):
     """The expected capital after a round, of both sides, where earlier rounds taught a strong coefficient."""
     total = np.zeros(2)
-    for probability, costs, a, b in rounds(paired):
+    for probability, costs, a, b in rounds(which):
+        paired = which.startswith("paired")
         test = bw.PolicyComparison(1e-9, binary=False, paired=paired, predictions=True)
         for difference in (0.0, 1.0) * 6:
             test._helped[0]._past.add(difference, Luck(difference - 0.5, 0.5, -0.5))
-        given = {"predicted_a": of_a[a[0]], "unlabeled_a": [of_a[a[1]] if known is None else known]}
-        test.update(*costs, **given, predicted_b=of_b[b[0]], unlabeled_b=[of_b[b[1]]])
+        one, other = ([of[scene] for scene in scenes] for of, scenes in ((of_a, a), (of_b, b)))
+        given = {"predicted_a": one[0], "unlabeled_a": one[1:] if known is None else [known]}
+        test.update(*costs, **given, predicted_b=other[0], unlabeled_b=other[1:])
         total += probability * np.array([capital.sum() for capital in test._helped[0]._capital])
     return total
 
 
-@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("which", list(PLACES))
 @pytest.mark.parametrize(("of_a", "of_b"), list(itertools.product(PREDICTORS, repeat=2)))
-def test_every_bet_is_fair_for_any_two_predictors(paired, of_a, of_b):
-    assert expected(paired, of_a, of_b) == pytest.approx([1, 1], abs=1e-9)
+def test_every_bet_is_fair_for_any_two_predictors(which, of_a, of_b):
+    assert expected(which, of_a, of_b) == pytest.approx([1, 1], abs=1e-9)
 
 
 def test_predictions_for_scenes_of_another_world_win_by_themselves():
-    assert expected(False, PREDICTORS[0], PREDICTORS[0], known=0.7).max() > 1.02
+    assert expected("apart", PREDICTORS[0], PREDICTORS[0], known=0.7).max() > 1.02
 
 
 @pytest.mark.parametrize("kind", ["calibrated", "inverted"])

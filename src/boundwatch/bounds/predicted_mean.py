@@ -171,17 +171,23 @@ class MeanBets:
         """Return whether every mean is refuted: as too low (0), or as too high (1)."""
         return not self._means[side].size
 
-    def add(self, cost: float, luck: Luck) -> None:
-        """Count one more trial."""
+    def add(self, cost: float, *lucks: Luck) -> None:
+        """Count one more trial; of two policies, with the luck of each.
+
+        Either has a share of the room for debt. A common one would follow from both sets of predictions,
+        and where policies share scenes, both together tell which scene was run.
+        """
         slope, ratios, risks = self._past.guess()
-        worst = max(slope * luck.most, slope * luck.least), max(-slope * luck.most, -slope * luck.least)
         for side, x in enumerate((cost, 1 - cost)):
             if self._means[side].size:
-                control = slope * luck.value * (1 - 2 * side)
-                self._bet(side, x, control, worst[side], np.sqrt(ratios), risks[side])
-        self._past.add(cost, luck)
+                sign = slope * (1 - 2 * side)
+                controls = [(sign * each.value, max(sign * each.most, sign * each.least)) for each in lucks]
+                self._bet(side, x, controls, np.sqrt(ratios), risks[side])
+        self._past.add(cost, Luck(*map(sum, zip(*lucks, strict=True))))
 
-    def _bet(self, side: int, cost: float, control: float, worst: float, scales: Array, risk: float) -> None:
+    def _bet(
+        self, side: int, cost: float, controls: list[tuple[float, float]], scales: Array, risk: float
+    ) -> None:
         means, capital, uses = self._means[side], self._capital[side], self._uses
         deviations = np.sqrt(means * (1 - means)) * np.where(uses, scales[1], scales[0])
         if self._horizon is None:
@@ -192,10 +198,12 @@ class MeanBets:
             left = math.sqrt(max(self._horizon - self._past.n, 1))
             sizes = np.exp(-z * z / 2) / (math.sqrt(2 * math.pi) * chance * deviations * left)
         sizes = np.minimum(sizes, _MOST / (means + uses * risk))
-        # The whole control, or as much of it as no scene of this round could have turned into debt.
-        room = (1 - 1e-3) - sizes * means
-        whole = np.minimum(1.0, room / np.maximum(sizes * worst, 1e-12))
-        capital *= 1 + sizes * (cost - means - uses * whole * control)
+        # Each whole control, or as much of it as no scene of this round could have turned into debt.
+        room = ((1 - 1e-3) - sizes * means) / len(controls)
+        gains = cost - means
+        for control, worst in controls:
+            gains = gains - uses * np.minimum(1.0, room / np.maximum(sizes * worst, 1e-12)) * control
+        capital *= 1 + sizes * gains
         wealth = capital.sum(axis=0)
         open_ = wealth < _ENOUGH / self._deltas[side]
         if not open_.all():

@@ -329,7 +329,7 @@ class PolicyComparison:
         self._halves.add(half := (1 + cost_b - cost_a) / 2)
         for bets in self._helped:
             a, b = (each[self.pairs - 1] for each in self._lucks)
-            bets.add(half, Luck((b.value - a.value) / 2, (b.most - a.least) / 2, (b.least - a.most) / 2))
+            bets.add(half, Luck(-a.value / 2, -a.least / 2, -a.most / 2), Luck(*(x / 2 for x in b)))
         if self._counts and not (self.paired and cost_a == cost_b):
             self._failures[0] += int(cost_a)
             self._failures[1] += int(cost_b)
