@@ -217,3 +217,10 @@ def test_costs_that_are_not_failures_and_other_tails_are_refused():
         bw.HypothesisTest(cert, tail="kl").decide(record)
     with pytest.raises(BoundwatchError, match="certificate"):
         bw.HypothesisTest(bw.Certificate.from_held_out([0.2, 0.4])).decide(record)
+
+
+def test_an_audit_spends_alpha_and_the_delta_of_its_side():
+    cert = bw.Certificate.from_held_out([0] * 90 + [1] * 10, binary=True, delta=0.04)
+    test = bw.HypothesisTest(cert, alpha_adverse=0.05, alpha_benign=0.1)
+    found = test.decide(AuditRecord(Audited(Judged(100, 0), Judged(20, 0), Judged(2, 0))))
+    assert (found.false_positive_rate, found.false_negative_rate) == pytest.approx((0.07, 0.12))

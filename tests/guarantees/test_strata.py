@@ -153,3 +153,7 @@ def test_equal_numbers_give_chernoffs_limits_and_a_sum_of_many_trials_is_quick()
     many = strata.stratified_p_value([20_000] * 3, [4000] * 3, [5000] * 3, [1050] * 3)
     assert 0.001 < many < 0.1
     assert strata.stratified_p_value([4, 5], [0, 5], [3, 3], [0, 3]) == 1.0  # the totals leave nothing open
+
+
+def test_a_p_value_is_at_most_one_just_above_the_null():
+    assert strata.weighted_p_value([0.5], [10], [1.0], 0.5 - 1e-12) == 1.0
