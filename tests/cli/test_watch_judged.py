@@ -59,4 +59,6 @@ def test_other_options_are_refused(run, folder):
     for options in (("--state", "s"), ("--follow",), ("--by", "vlm"), ("--margin", "0.1")):
         assert "does not go with --judge" in run(*WATCH, *options).err
     assert "give a file" in run("watch", "c.json", "-", *WATCH[3:]).err
+    same = ("watch", "c.json", "log.csv", "--judge", "vlm", "--label", "vlm", "--seed", "3")
+    assert "give another column than --judge" in run(*same).err
     assert "two probabilities" in run(*WATCH, "--rates", "0", "0.5").err

@@ -92,6 +92,17 @@ def test_it_continues_where_it_stood_and_says_what_was_saved():
     assert finding.to_dict()["saved_trials"] == finding.saved_trials > 0
 
 
+@pytest.mark.parametrize(("kind", "least", "most"), [("useless", -60, 10), ("calibrated", 40, 1000)])
+def test_worthless_predictions_saved_nothing(kind, least, most):
+    trials = [draw(np.random.default_rng(seed), 0.3, kind, 0.95, 150) for seed in (11, 12)]
+    test = bw.PolicyComparison(binary=True, paired=False, predictions=True)
+    for row in range(150):
+        (a, scene_a, rest_a), (b, scene_b, rest_b) = ([each[row] for each in of] for of in trials)
+        said = {"predicted_a": scene_a, "unlabeled_a": rest_a, "predicted_b": scene_b, "unlabeled_b": rest_b}
+        finding = test.update(a, b, **said)
+    assert least <= finding.saved_trials <= most
+
+
 def test_what_does_not_go_together_is_refused():
     with pytest.raises(InvalidSetting, match="made for it"):
         bw.PolicyComparison(binary=True, paired=False).update(0, 1, predicted_a=0.1, unlabeled_a=[0.2])

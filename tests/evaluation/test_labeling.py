@@ -16,7 +16,9 @@ import uvicorn
 
 from boundwatch import Audit
 from boundwatch.errors import InvalidSetting
-from boundwatch.evaluation.labeling import Labels, application
+from boundwatch._support.files import locked
+from boundwatch.evaluation import labeling
+from boundwatch.evaluation.labeling import Labels, _Label, _Next, _Undo, application
 from network import wait_until
 from program import PROGRAM, started
 
@@ -66,6 +68,30 @@ def ask(port, path, body=None, method="POST", **headers):
 def label(port, labeler, episode, success, **headers):
     said = {"labeler": labeler, "episode": episode, "success": success}
     return ask(port, "/api/label", said, **headers)
+
+
+def test_a_label_that_the_disk_refuses_is_not_known(tmp_path, monkeypatch):
+    _, path = sheet(tmp_path)
+    labels = Labels(path, tmp_path / "labeled.csv")
+    labels.label(_Label("ana", 0, True))
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(labeling.files, "write_text", full)
+        for act, what in ((labels.label, _Label("ana", 1, True)), (labels.undo, _Undo("ana", 0))):
+            with pytest.raises(OSError, match="No space"):
+                act(what)
+    assert labels.next(_Next("ana"))["done"] == 1
+    assert labels.label(_Label("ana", 1, True))["done"] == 2
+    assert Labels(path, tmp_path / "labeled.csv").next(_Next("ana"))["done"] == 2
+
+
+def test_one_page_at_a_time_keeps_labels(tmp_path):
+    _, path = sheet(tmp_path)
+    with locked(tmp_path, "page for labels"), pytest.raises(InvalidSetting, match="another page for labels"):
+        labeling.serve(path, tmp_path / "labeled.csv", ("127.0.0.1", 0, None))
 
 
 def test_two_people_label_and_the_file_is_what_certify_reads(tmp_path):

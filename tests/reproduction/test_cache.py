@@ -32,7 +32,7 @@ def test_a_second_run_is_refused_while_the_first_computes(tmp_path):
     command = [sys.executable, "-c", HOLD, str(cache.root)]
     with started(command, stdin=subprocess.PIPE) as first:
         assert first.stdout.readline() == "locked\n"
-        with pytest.raises(InvalidSetting, match=r"another run is computing in .*cache; wait until it ends"):
+        with pytest.raises(InvalidSetting, match=r"another run is at work in .*cache; wait until it ends"):
             cache.build([Number(2)], lambda _: None)
         assert not (cache.root / key(Number(2))).exists()
         cache.build([Number(1)], lambda _: None)  # what is there can be drawn meanwhile

@@ -25,7 +25,7 @@ def test_a_second_training_is_refused_and_a_killed_one_is_continued(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with started(command, stdin=subprocess.PIPE) as first:
         then = first.stdout.readline().strip()
-        refused = pytest.raises(InvalidSetting, match=r"another training is computing in .*; wait until")
+        refused = pytest.raises(InvalidSetting, match=r"another training is at work in .*; wait until")
         with refused, folders.claim(tmp_path, "coin", {"seed": 1}):
             pass
         (tmp_path / "checkpoints" / "half").write_text("done")

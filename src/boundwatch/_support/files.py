@@ -224,7 +224,7 @@ def locked(folder: Path, what: str) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout as error:
-        problem = f"another {what} is computing in {folder}"
+        problem = f"another {what} is at work in {folder}"
         raise InvalidSetting(problem, remedy="wait until it ends, or choose another folder") from error
     except OSError as error:
         problem = f"cannot be locked, {error.strerror or 'the file system has no locks'}"

@@ -155,6 +155,7 @@ class Labeling:
             said.append(
                 f"You have {n} labels; {_MORE} more would narrow it from {now} to about {then} points."
             )
+            said.append("Fix their number beforehand: labels added because of these limits void them.")
         return certificate, judged, said
 
 
@@ -185,7 +186,9 @@ class Labels:
         if stream == "-" or is_pipe(stream):
             raise WrongUsage("--judge reads a file again whenever there are labels; give a file")
         if self.label is None or self.seed is None:
-            raise WrongUsage("--judge needs --label and --seed: what people say, and whom the coin draws")
+            raise WrongUsage("--judge needs --label and --seed: what people say, and what draws the rows")
+        if self.label == self.judge:
+            raise WrongUsage("--label is what people say; give another column than --judge")
         return {"seed": self.seed} | ({} if self.rates is None else {"rates": list(self.rates)})
 
     def trials(self, path: str, reading: Reading, loaded: Any) -> tuple[Episodes, list[Trial]]:

@@ -382,7 +382,8 @@ class PolicyComparison:
             limits = partial(self._reference.limit, *self._new(), self.alpha)
         alone = None
         if self._helped:
-            alone, limits = limits, sorted(2 * each - 1 for each in self._helped[1].limits).__getitem__
+            alone = partial(_limit_alone, self.alpha, self._costs, self.pairs)
+            limits = sorted(2 * each - 1 for each in self._helped[1].limits).__getitem__
         return ComparisonFinding(
             **{name: getattr(self, name) for name in _REACHED},
             mean_cost_a=self._totals[0] / self.n_a if self.n_a else None,
@@ -410,6 +411,14 @@ def _limit(halves: CostGrid, alpha: float, pairs: int, side: int) -> float:
     if not pairs:
         return 1.0 if side else -1.0
     return 2 * (halves.mean_upper if side else halves.mean_lower)(bets, alpha) - 1
+
+
+def _limit_alone(alpha: float, costs: tuple[list[float], list[float]], pairs: int, side: int) -> float:
+    """Return a limit on the difference by the bets that predictions help, without any."""
+    bets = MeanBets.anytime(alpha, alpha)
+    for a, b in zip(costs[0][:pairs], costs[1][:pairs], strict=True):
+        bets.add((1 + b - a) / 2, Luck())
+    return sorted(2 * each - 1 for each in bets.limits)[side]
 
 
 def check_horizon(horizon: object, *, binary: bool, tasks: int = 1) -> int | None:

@@ -99,10 +99,9 @@ class Labels:
     def label(self, sent: _Label) -> dict[str, Any]:
         """Keep a label on the disk; once, though its message be sent again."""
         with self._lock:
-            given = self._labels.setdefault(_named(sent.labeler), [])
+            given = self._labels.get(_named(sent.labeler), [])
             if sent.episode == len(given) < len(self._rows):
-                given.append(_WORDS[sent.success])
-                self._keep()
+                self._keep({sent.labeler: [*given, _WORDS[sent.success]]})
             elif given[sent.episode : sent.episode + 1] != [_WORDS[sent.success]]:
                 raise HTTPException(409, "this episode has another label already; look at the next one")
             return self._state(sent.labeler)
@@ -112,15 +111,14 @@ class Labels:
         with self._lock:
             given = self._labels.get(_named(sent.labeler), [])
             if given and sent.episode == len(given) - 1:
-                given.pop()
-                self._keep()
+                self._keep({sent.labeler: given[:-1]})
             elif sent.episode != len(given):
                 raise HTTPException(409, "only your last label can be taken back")
             return self._state(sent.labeler)
 
-    def _keep(self) -> None:
-        """Write all labels, the whole file or none of it."""
-        text, given = io.StringIO(newline=""), self._labels
+    def _keep(self, changed: dict[Any, list[str]]) -> None:
+        """Write all labels, the whole file or none of it; what is not on the disk is not known here either."""
+        text, given = io.StringIO(newline=""), self._labels | changed
         text.write(f"{self._head}\n")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*self._columns, *(f"{COLUMN} {name}" for name in given)])
@@ -128,6 +126,7 @@ class Labels:
             said = (each[i] if i < len(each) else "" for each in given.values())
             writer.writerow([*(row[name] for name in self._columns), *said])
         files.write_text(self._output, text.getvalue())
+        self._labels = given
 
     def _state(self, labeler: str | None) -> dict[str, Any]:
         """Return how far a labeler is and what to look at; of the others only that they are there."""
@@ -176,8 +175,9 @@ def serve(
     sheet: str | PathLike[str], output: str | PathLike[str], where: tuple[str, int, str | None]
 ) -> None:
     """Serve the page of a sheet at (host, port, token), as `page.serve` does that of an evaluation."""
-    labels, what = Labels(sheet, output), f"{fspath(sheet)}: the page for its labels"
-    run(lambda token: application(labels, token), where, (what, "give labels"))
+    with files.locked(Path(output).resolve().parent, "page for labels"):  # two would overwrite each other's
+        labels, what = Labels(sheet, output), f"{fspath(sheet)}: the page for its labels"
+        run(lambda token: application(labels, token), where, (what, "give labels"))
 
 
 def _named(labeler: str | None) -> str:

@@ -205,7 +205,8 @@ def comparison_notes(finding: ComparisonFinding) -> list[str]:
             "The numbers of trials were planned beforehand, and this is the only look. "
             "If trials may be added after a look, compare without --once (PolicyComparison)."
         )
-    notes += [] if once and finding.paired else [_TOGETHER[finding.paired]]
+    asked = finding.method != "audit" and not (once and finding.paired)
+    notes += [_TOGETHER[finding.paired]] if asked else []
     notes += _about_tasks(finding)
     undecided = finding.verdict is ComparisonVerdict.UNDECIDED
     if undecided and finding.call.name == "REGRESSED":
