@@ -15,8 +15,8 @@ import pytest
 import uvicorn
 
 from boundwatch import Audit
-from boundwatch.errors import InvalidSetting
 from boundwatch._support.files import locked
+from boundwatch.errors import InvalidSetting
 from boundwatch.evaluation import labeling
 from boundwatch.evaluation.labeling import Labels, _Label, _Next, _Undo, application
 from network import wait_until

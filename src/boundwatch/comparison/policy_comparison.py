@@ -20,7 +20,7 @@ from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid
 from boundwatch.bounds.joint_evidence import references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
-from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets, luck_of
+from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets, difference_alone, luck_of
 from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.late import late_line
@@ -364,13 +364,12 @@ class PolicyComparison:
             return self._evidence[side] >= math.log(1 / self._own)
         if self._reference is not None:
             return self._reference.decides(side, *self._new(), self.alpha)
-        better, worse = self._failures if side == 0 else self._failures[::-1]
+        better, worse = self._failures[:: 1 - 2 * side]
         if isinstance(region, SignRegion):
             return region.alarms(better, worse, self._evidence[side])
         if self.paired or self.horizon is not None or self.pairs <= LAST_PAIR:
             return region.alarms(self.pairs, better, worse)
-        pooled, differing = self._late
-        return late_line(self._own, pooled).alarms(differing, worse - better)
+        return late_line(self._own, self._late[0]).alarms(self._late[1], worse - better)
 
     def _new(self) -> tuple[int, int]:
         """Return trials and failures of B."""
@@ -382,7 +381,7 @@ class PolicyComparison:
             limits = partial(self._reference.limit, *self._new(), self.alpha)
         alone = None
         if self._helped:
-            alone = partial(_limit_alone, self.alpha, self._costs, self.pairs)
+            alone = partial(difference_alone, self.alpha, self._costs, self.pairs)
             limits = sorted(2 * each - 1 for each in self._helped[1].limits).__getitem__
         return ComparisonFinding(
             **{name: getattr(self, name) for name in _REACHED},
@@ -411,14 +410,6 @@ def _limit(halves: CostGrid, alpha: float, pairs: int, side: int) -> float:
     if not pairs:
         return 1.0 if side else -1.0
     return 2 * (halves.mean_upper if side else halves.mean_lower)(bets, alpha) - 1
-
-
-def _limit_alone(alpha: float, costs: tuple[list[float], list[float]], pairs: int, side: int) -> float:
-    """Return a limit on the difference by the bets that predictions help, without any."""
-    bets = MeanBets.anytime(alpha, alpha)
-    for a, b in zip(costs[0][:pairs], costs[1][:pairs], strict=True):
-        bets.add((1 + b - a) / 2, Luck())
-    return sorted(2 * each - 1 for each in bets.limits)[side]
 
 
 def check_horizon(horizon: object, *, binary: bool, tasks: int = 1) -> int | None:

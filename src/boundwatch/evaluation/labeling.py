@@ -117,7 +117,7 @@ class Labels:
             return self._state(sent.labeler)
 
     def _keep(self, changed: dict[Any, list[str]]) -> None:
-        """Write all labels, the whole file or none of it; what is not on the disk is not known here either."""
+        """Write all labels, the whole file or none of it; what is not on the disk is not known here."""
         text, given = io.StringIO(newline=""), self._labels | changed
         text.write(f"{self._head}\n")
         writer = csv.writer(text, lineterminator="\n")
