@@ -11,7 +11,7 @@ from benchmarks.predicted_limits import draw, first
 
 import boundwatch as bw
 from boundwatch.bounds.predicted_mean import Luck
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import InvalidCost, InvalidSetting
 
 SHARE, RATES = 0.3, (0.2, 0.7)  # of scene 1, and of failures in scenes 0 and 1: alike for both policies
 PREDICTORS = [(0.2, 0.7), (0.7, 0.2), (0.5, 0.5), (0.0, 1.0)]
@@ -104,6 +104,9 @@ def test_worthless_predictions_saved_nothing(kind, least, most):
 
 
 def test_what_does_not_go_together_is_refused():
+    test = bw.PolicyComparison(binary=True, paired=False, predictions=True)
+    with pytest.raises(InvalidCost, match=r"predicted = 2 is outside \[0, 1\]; give predicted costs"):
+        test.update(0, 1, predicted_a=2, unlabeled_a=[0.2], predicted_b=0.1, unlabeled_b=[0.2])
     with pytest.raises(InvalidSetting, match="made for it"):
         bw.PolicyComparison(binary=True, paired=False).update(0, 1, predicted_a=0.1, unlabeled_a=[0.2])
     for others in ({"tasks": 2}, {"finished": True}):

@@ -180,3 +180,11 @@ def test_designs_whose_mean_is_another_are_refused():
         Audit([0, 1, 1], clusters=["a", "b"], seed=1)
     with pytest.raises(InvalidSetting, match="from 1 to 400"):
         Audit(JUDGED, seed=1).draw(401)
+
+
+@pytest.mark.parametrize("name", ["row", "label", "label_note"])
+def test_a_column_called_as_the_sheets_own_is_not_carried_along(name):
+    audit = Audit([0, 1, 0, 1], seed=1)
+    audit.draw(2)
+    with pytest.raises(InvalidSetting, match="rename it, or show another"):
+        audit.sheet(range(2, 6), {name: ["a", "b", "c", "d"]})

@@ -159,7 +159,10 @@ def check_predictions(predicted: object, unlabeled: ArrayLike) -> tuple[float | 
         except (TypeError, ValueError):
             remedy = "give costs in [0, 1]"
             raise InvalidCost("is not a number", name=name, value=value, remedy=remedy) from None
-        found[name] = check_costs(numbers, name=name) if numbers.size else numbers
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() <= 1):
+            problem, remedy = "is outside [0, 1]", "give predicted costs, such as chances to fail"
+            raise InvalidCost(problem, name=name, value=value, remedy=remedy)
+        found[name] = numbers
     scene, others = found["predicted"], found["unlabeled"]
     if scene.size > 1:
         raise InvalidCost(f"has {scene.size} numbers", name="predicted", remedy="give one prediction")

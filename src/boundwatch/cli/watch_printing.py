@@ -69,9 +69,7 @@ def _text_line(event: Counted, *, shown: bool) -> str:
     line = f"{printable(event.stream)}  " if event.stream else ""
     if isinstance(finding, JudgedFinding):
         drawn = "label it" if finding.judged in finding.waiting else ""
-        line += (
-            f"episode {finding.judged:>5}  judge: {'failed' if event.cost else 'succeeded':<9}  {drawn:<8}"
-        )
+        line += f"row {event.line:>5}  judge: {'failed' if event.cost else 'succeeded':<9}  {drawn:<8}"
     else:
         line += f"{'trial' if finding.binary else 'episode'} {finding.n:>5}  {out.seen(finding, event.cost)}"
     if finding.tasks:

@@ -46,6 +46,7 @@ class Arrivals:
             binary=self.binary or None,
             measure=self.measure(),
             source=self.source,
+            file_format="read by line",
             unit="line",
             numbers=numbers,
         ).as_promised()

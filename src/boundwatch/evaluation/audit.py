@@ -246,6 +246,10 @@ class Audit:
 
         `rows` has what identifies each judged episode, a number; `shown` are columns to carry along.
         """
+        for name in shown:
+            if name == "row" or name.startswith(COLUMN):
+                problem, remedy = "is called as the sheet's own columns are", "rename it, or show another"
+                raise InvalidSetting(problem, name="show", value=name, remedy=remedy)
         text = io.StringIO(newline="")
         of = f"{len(self.drawn)} of {self.judged.size} episodes"
         text.write(f"# boundwatch audit: {of} seed {self.seed} judged {self.digest}\n")
