@@ -212,11 +212,3 @@ class MeanBets:
     def _limit(self, side: int) -> int:
         first = self._means[side][0] if self._means[side].size else 1.0
         return max(round(float(first) * STEPS) - 1, 0)
-
-
-def difference_alone(alpha: float, costs: tuple[list[float], list[float]], pairs: int, side: int) -> float:
-    """Return a limit on how much more B costs than A, by the bets that predictions help, without any."""
-    bets = MeanBets.anytime(alpha, alpha)
-    for a, b in zip(costs[0][:pairs], costs[1][:pairs], strict=True):
-        bets.add((1 + b - a) / 2, Luck())
-    return sorted(2 * each - 1 for each in bets.limits)[side]

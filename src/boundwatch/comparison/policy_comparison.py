@@ -20,7 +20,7 @@ from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.cost_grid import CostGrid
 from boundwatch.bounds.joint_evidence import references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
-from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets, difference_alone, luck_of
+from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets, luck_of
 from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.late import late_line
@@ -168,9 +168,9 @@ class PolicyComparison:
         self._costs: tuple[list[float], list[float]] = ([], [])
         self._lucks: tuple[list[Luck], list[Luck]] = ([], [])
         self._helped: tuple[MeanBets, ...] = ()
-        if (rest := self.alpha - self._own) > 0:  # for the verdict, and for the limits
+        if (rest := self.alpha - self._own) > 0:  # for the verdict, for the limits, and for those without
             verdict = MeanBets(rest, rest, means=np.array([0.5]))
-            self._helped = verdict, MeanBets.anytime(self.alpha, self.alpha)
+            self._helped = verdict, *(MeanBets.anytime(self.alpha, self.alpha) for _ in range(2))
         self._totals = [0.0, 0.0]
         # Binary costs: failures of A and B; of matched pairs, only where they differ.
         self._failures = [0, 0]
@@ -327,9 +327,11 @@ class PolicyComparison:
             self._margin_logs += self._margin_bets.log_factors_of(aimed, cost_a, cost_b)
             self._squares += (cost_a - cost_b) ** 2
         self._halves.add(half := (1 + cost_b - cost_a) / 2)
-        for bets in self._helped:
+        if self._helped:
             a, b = (each[self.pairs - 1] for each in self._lucks)
-            bets.add(half, Luck(-a.value / 2, -a.least / 2, -a.most / 2), Luck(*(x / 2 for x in b)))
+            for bets in self._helped[:2]:
+                bets.add(half, Luck(-a.value / 2, -a.least / 2, -a.most / 2), Luck(*(x / 2 for x in b)))
+            self._helped[2].add(half, Luck())
         if self._counts and not (self.paired and cost_a == cost_b):
             self._failures[0] += int(cost_a)
             self._failures[1] += int(cost_b)
@@ -376,13 +378,11 @@ class PolicyComparison:
         return self.n_b, round(self._totals[1])
 
     def _finding(self) -> ComparisonFinding:
-        limits: Any = partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs)
+        limits: Any = [partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs), None]
         if self._reference is not None:
-            limits = partial(self._reference.limit, *self._new(), self.alpha)
-        alone = None
+            limits[0] = partial(self._reference.limit, *self._new(), self.alpha)
         if self._helped:
-            alone = partial(difference_alone, self.alpha, self._costs, self.pairs)
-            limits = sorted(2 * each - 1 for each in self._helped[1].limits).__getitem__
+            limits = [sorted(2 * x - 1 for x in bets.limits).__getitem__ for bets in self._helped[1:]]
         return ComparisonFinding(
             **{name: getattr(self, name) for name in _REACHED},
             mean_cost_a=self._totals[0] / self.n_a if self.n_a else None,
@@ -393,8 +393,8 @@ class PolicyComparison:
             p_a_better=self._p_value(0),
             p_b_better=self._p_value(1),
             **self._settings,
-            limits=limits,
-            limits_alone=alone,
+            limits=limits[0],
+            limits_alone=limits[1],
         )
 
     def _p_value(self, side: int) -> float:
