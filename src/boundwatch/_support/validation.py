@@ -159,9 +159,9 @@ def check_predictions(predicted: object, unlabeled: ArrayLike) -> tuple[float | 
         except (TypeError, ValueError):
             remedy = "give costs in [0, 1]"
             raise InvalidCost("is not a number", name=name, value=value, remedy=remedy) from None
-        if numbers.size and not (numbers.min() >= 0 and numbers.max() <= 1):
-            problem, remedy = "is outside [0, 1]", "give predicted costs, such as chances to fail"
-            raise InvalidCost(problem, name=name, value=value, remedy=remedy)
+        if (outside := numbers[~((numbers >= 0) & (numbers <= 1))]).size:
+            remedy = "give predicted costs, such as chances to fail"
+            raise InvalidCost("is outside [0, 1]", name=name, value=float(outside[0]), remedy=remedy)
         found[name] = numbers
     scene, others = found["predicted"], found["unlabeled"]
     if scene.size > 1:
