@@ -9,8 +9,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import Bets, Wealth, bet_bounds
-from boundwatch.bounds.rows import Rows
+from boundwatch.bounds.bets import Bets, Rows, Wealth, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import EvidenceName, TailName
 from boundwatch.detectors.fixed_sample import TAILS

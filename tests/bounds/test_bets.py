@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boundwatch.bounds.bets import Bets, Wealth, bet_bounds
-from boundwatch.bounds.rows import Rows
+from boundwatch.bounds.bets import Bets, Rows, Wealth, bet_bounds
 
 LOWER, UPPER = 0.1, 0.2
 BOUNDS = bet_bounds(LOWER, UPPER)

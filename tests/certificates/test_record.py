@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import boundwatch as bw
 from boundwatch._support.schema import convert
 from boundwatch.bounds import betting_lower, betting_upper
-from boundwatch.bounds.cost_grid import CostGrid, grid_points, split_on_grid
+from boundwatch.bounds.bets import CostGrid, grid_points, split_on_grid
 from boundwatch.certificates.record import MOST_POINTS, CostRecord, Trials
 
 COSTS = {

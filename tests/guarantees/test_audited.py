@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import binom
 
 import boundwatch as bw
-from boundwatch.bounds.audit import Audited, Judged
-from boundwatch.bounds.rate_curves import (
+from boundwatch.bounds.audit import (
+    Audited,
+    Judged,
     RateCurve,
     audit_p_value,
     combined,

@@ -7,19 +7,20 @@ falls when either grows. The p-value of a number K is the largest probability, o
 that the labels leave possible, of an outcome no higher than the observed one (Buehler, 1957). Nothing is
 assumed of the judge: a bad one makes limits wide, never wrong.
 
-From the N episodes to the policy: K is binomial, and given K its p-value is no smaller than uniform. Any v
-that does not rise, with an integral of delta, gives a test: refute a failure rate if p(k) < v(P[Binomial <=
-k]) for all k. A rectangle is the union bound; this v is nearly a half-plane in normal scores, so that the two
-errors add as squares. Where tasks have rates of their own, the binomial probability is used below the mean,
-where none is larger; where repeats of a scene depend on each other, Chernoff's bound for independent units.
+From the N episodes to the policy: K is binomial, and given K its p-value is no smaller than uniform. Two such
+p-values are combined by a region of both, nearly a half-plane in normal scores, so that their errors add as
+squares: whatever is below it is refuted, for every number K. Where tasks have rates of their own, the
+binomial probability is used below the mean, where none is larger; where repeats of a scene depend on each
+other, Chernoff's bound for independent units. ``docs/theory.md`` has the proofs.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,12 +31,23 @@ from boundwatch.bounds.betting_limits import betting_upper, tuned_upper
 from boundwatch.bounds.halving import halve
 from boundwatch.bounds.held_out import Array, chernoff_p_value, chernoff_upper
 
+Counts = NDArray[np.int64]
+
+GRID: Array = np.sin(np.linspace(0, np.pi / 2, 1025)) ** 2
+"""The rates at which p-values are known; between them they neither rise nor fall."""
+_LEFT = np.array(
+    [1.0, 0.5, 0.25]
+)  # shares of the variance that a judge may leave, for which regions are best
 _SPLITS = 1024  # beyond, splits are put into cells, each with the largest probability in it
-_POINTS = 128  # numbers K at which the curve of p-values is known; between them it does not rise
+_POINTS = (
+    128,
+    160,
+)  # numbers K at which p-values are known, of a limit and of a curve; between them none rises
 _ROUNDING = 1e-6  # what logarithms of factorials of 1e7 leave of a probability, at most
-_CAP = 0.02  # share of delta beyond which no error of one kind alone is believed
-_LEFT = 1.0, 0.5, 0.25  # shares of the variance that a judge may leave, for which v is best
-_ALONE, _OF_JUDGE = 0.25, 0.15  # shares of delta, for bounded costs
+_CAP = 0.02  # share of delta, or of a p-value, that an error of one kind alone has
+_OF_LABELS, _OF_JUDGE = 0.25, 0.15  # shares of delta, for bounded costs
+_OFTEN, _RARE, _SMALLEST = 0.98, 1e-6, 1e-12  # p-values of a curve: the first, the last, and the least
+_REACHES = np.arange(0, 7.5, 0.005)
 
 
 class Judged(NamedTuple):
@@ -74,7 +86,8 @@ def audit_upper(audited: Audited, delta: float, *, policy: bool = False, units: 
     if not policy:
         return curve.largest(delta) / n
     most = curve.largest(_CAP * delta)  # what is less likely is refuted at every rate
-    first = np.unique(np.append(np.linspace(curve.largest(0.5), most, _POINTS).astype(np.int64), curve.least))
+    first = np.linspace(curve.largest(0.5), most, _POINTS[0]).astype(np.int64)
+    first = np.unique(np.append(first, curve.least))
     last, p_values = np.append(first[1:] - 1, most), curve.p_values(first)
     drawn, alike, single = sum(audited.drawn), units is None, units in (None, n)
     edges, values = _shape(drawn / ((units or n) * (1 - drawn / n + 1e-9)), delta, alike, single)
@@ -90,6 +103,13 @@ def audit_upper(audited: Audited, delta: float, *, policy: bool = False, units: 
     return float(halve(curve.least / n, 1.0, is_left, 40)[1])
 
 
+def audit_lower(audited: Audited, delta: float, *, policy: bool = False, units: int | None = None) -> float:
+    """Return a lower limit; as `audit_upper`."""
+    most = audit_upper(audited.mirrored(), delta, policy=policy, units=units)
+    n = sum(audited.judged)
+    return max(1 - most, 0.0) if policy else (n - round(most * n)) / n
+
+
 def units_of(tasks: Sequence[Hashable], scenes: Sequence[Hashable]) -> int | None:
     """Return how many independent units the mean over all episodes is worth; None unless tasks weigh alike.
 
@@ -99,24 +119,12 @@ def units_of(tasks: Sequence[Hashable], scenes: Sequence[Hashable]) -> int | Non
     >>> units_of(["mug"] * 6 + ["bowl"] * 6, [1, 1, 2, 2, 3, 3] * 2), units_of(["mug"] * 3, [1, 1, 2])
     (6, None)
     """
-    repeats = Counter(zip(tasks, scenes, strict=True))
     sizes: dict[Hashable, set[int]] = {}
-    for (task, _), size in repeats.items():
+    for (task, _), size in Counter(zip(tasks, scenes, strict=True)).items():
         sizes.setdefault(task, set()).add(size)
     if any(len(each) > 1 for each in sizes.values()):
         return None
     return len(tasks) // max(size for each in sizes.values() for size in each)
-
-
-def audit_lower(audited: Audited, delta: float, *, policy: bool = False, units: int | None = None) -> float:
-    """Return a lower limit; as `audit_upper`.
-
-    >>> audit_lower(Audited(Judged(800, 200), Judged(37, 13), failures=Judged(1, 12)), 0.025)
-    0.149
-    """
-    most = audit_upper(audited.mirrored(), delta, policy=policy, units=units)
-    n = sum(audited.judged)
-    return max(1 - most, 0.0) if policy else (n - round(most * n)) / n
 
 
 def judge_errors(audited: Audited, delta: float) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -161,16 +169,16 @@ def bounded_upper(
         most = bounded_upper(given, (1 - _OF_JUDGE) * delta)
         return float(chernoff_upper(most, units, _OF_JUDGE * delta))
     judge, labels, differences = given
-    mean, left = float(judge[0] @ judge[1] / judge[1].sum()), 1 - _ALONE
+    mean, left = float(judge[0] @ judge[1] / judge[1].sum()), 1 - _OF_LABELS
     if policy:
         mean, left = float(betting_upper(judge[0], _OF_JUDGE * delta, judge[1])), left - _OF_JUDGE
     beyond = 2 * float(tuned_upper(differences[0], left * delta, differences[1])) - 1
-    return min(mean + beyond, float(tuned_upper(labels[0], _ALONE * delta, labels[1])), 1.0)
+    return min(mean + beyond, float(tuned_upper(labels[0], _OF_LABELS * delta, labels[1])), 1.0)
 
 
 @lru_cache(maxsize=64)
 def _shape(ratio: float, delta: float, alike: bool, single: bool) -> tuple[Array, Array]:
-    """Return the function v for a ratio of the two variances: a step function, which starts at `edges`.
+    """Return which p-values refute, given the probability of a number: a step function with its `edges`.
 
     In normal scores, a of the number of failures and b of the p-value, it keeps s a + b >= -c √(1 + s²) for
     the ratios s of the two errors if a judge leaves a share of the variance. Unless all are `alike` no score
@@ -179,7 +187,7 @@ def _shape(ratio: float, delta: float, alike: bool, single: bool) -> tuple[Array
     scores = np.append(-np.inf, np.arange(-8, 8 if alike else 0, 0.01))
     edges = special.ndtr(scores) if single else np.exp(-(scores**2) / 2)
     lengths = np.diff(edges, append=1.0)
-    slopes = np.sqrt([[ratio / left] for left in _LEFT])
+    slopes = np.sqrt(ratio / _LEFT)[:, None]
 
     def heights(c: float) -> Array:
         found = special.ndtr((-c * np.hypot(1, slopes) - slopes * scores).max(axis=0))
@@ -213,7 +221,7 @@ class _Curve:
             possible, True, key=lambda k: self.p_values(np.array([k]))[0] <= level
         )
 
-    def p_values(self, numbers: NDArray[np.int64]) -> Array:
+    def p_values(self, numbers: Counts) -> Array:
         """Return the p-value of each number of failures among all judged episodes, rounded up."""
         (all0, all1), (n0, n1), (x0, x1) = self.audited
         step = -(-(all1 - n1 + 1) // _SPLITS)
@@ -227,8 +235,14 @@ class _Curve:
             found.append((chances[possible] * below[:, self.ends]).sum(axis=1).max())
         return np.asarray(found) * (1 + _ROUNDING)
 
+    def ranges(self) -> tuple[Counts, Array]:
+        """Return the last of each of some ranges of numbers, and the largest p-value in the range."""
+        ends = np.linspace(self.largest(_OFTEN), self.largest(_RARE), _POINTS[1]).astype(np.int64) + 1
+        first = np.unique(np.append(ends[ends <= self.most], self.least))
+        return np.append(first[1:] - 1, self.most), np.minimum(self.p_values(first), 1.0)
 
-def _hypergeometric(size: int, failures: NDArray[np.int64], n: int) -> Array:
+
+def _hypergeometric(size: int, failures: Counts, n: int) -> Array:
     """Return the chances of 0 to n failures among n of `size` episodes, a row for each number of them."""
     x, k = np.arange(n + 1), failures[:, None]
 
@@ -237,3 +251,122 @@ def _hypergeometric(size: int, failures: NDArray[np.int64], n: int) -> Array:
         return np.where(of >= some, logs, -np.inf)
 
     return np.asarray(np.exp(log_choose(k, x) + log_choose(size - k, n - x) - log_choose(size, n)))
+
+
+@dataclass(frozen=True)
+class RateCurve:
+    """P-values of "the failure rate is at most (at least) GRID[i]", by one sample.
+
+    **Guarantee**: at the true rate, either is at most p with probability at most p. **Assumes**: i.i.d.
+    episodes, in a number that was fixed in advance; of an audit, what `audit_upper` assumes.
+    `sizes` are how many trials it is worth if the judge leaves all, half or a quarter of the variance.
+    """
+
+    at_most: Array
+    at_least: Array
+    sizes: Array
+
+    @classmethod
+    def of_counts(cls, n: int, failures: int) -> RateCurve:
+        """Return that of trials whose outcomes are all known.
+
+        >>> round(RateCurve.of_counts(20, 1).upper(0.025), 3)
+        0.25
+        """
+        at_most = special.bdtrc(failures - 1, n, GRID) if failures else np.ones_like(GRID)
+        return cls(at_most, np.asarray(special.bdtr(failures, n, GRID)), np.full(_LEFT.size, float(n)))
+
+    @classmethod
+    def of_audit(cls, audited: Audited, level: float) -> RateCurve:
+        """Return that of judged episodes, some of them labeled; outcomes are ordered as is best at a level.
+
+        >>> curve = RateCurve.of_audit(Audited(Judged(800, 200), Judged(37, 13), Judged(1, 12)), 0.025)
+        >>> round(curve.lower(0.025), 3), round(curve.upper(0.025), 3)
+        (0.14, 0.3)
+        """
+        n, share = sum(audited.judged), sum(audited.drawn) / sum(audited.judged)
+        sizes = 1 / (1 / n + _LEFT * (1 - share) / sum(audited.drawn))
+        slopes = tuple(np.sqrt(share / (_LEFT * (1 - share) + 1e-9)).tolist())
+        at_least = _at_least(audited, level, slopes)
+        return cls(_at_least(audited.mirrored(), level, slopes)[::-1], at_least, sizes)
+
+    def lower(self, alpha: float) -> float:
+        """Return the lower limit on the rate that fails with probability at most alpha."""
+        place = int(np.searchsorted(self.at_most, alpha, "right"))
+        return float(GRID[place - 1]) if self.at_most[0] <= alpha else 0.0
+
+    def upper(self, alpha: float) -> float:
+        """Return the upper limit; as `lower`."""
+        return 1 - self.mirrored().lower(alpha)
+
+    def mirrored(self) -> RateCurve:
+        """Return the same about successes."""
+        return RateCurve(self.at_least[::-1], self.at_most[::-1], self.sizes)
+
+
+def difference_p_value(a: RateCurve, b: RateCurve, margin: float = 0.0) -> float:
+    """Return a p-value of "the rate of b is at most that of a, plus a margin", from independent samples.
+
+    The difference is refuted if every rate of the first, with it, is.
+
+    >>> act, dp = RateCurve.of_counts(50, 3), RateCurve.of_counts(50, 13)
+    >>> round(difference_p_value(act, dp), 4), round(difference_lower(act, dp, 0.05), 3)
+    (0.011, 0.049)
+    """
+    places = np.searchsorted(GRID, GRID[1:] + margin)
+    high = np.append(b.at_most, 1.0)[places]
+    slopes = tuple(np.sqrt(b.sizes / a.sizes).tolist())
+    return float(combined(high, a.at_least[:-1], slopes).max())
+
+
+def difference_lower(a: RateCurve, b: RateCurve, alpha: float) -> float:
+    """Return a lower limit on the rate of b less that of a, which fails with probability at most alpha."""
+    return float(halve(-1.0, 1.0, lambda margin: difference_p_value(a, b, margin) <= alpha, 20)[0])
+
+
+def combined(first: Array, second: Array, slopes: tuple[float, ...]) -> Array:
+    """Return the p-values of two each; a slope is the standard error of `second` over that of `first`.
+
+    **Guarantee**: at most p with probability at most p, if `second` is, and `first` given `second`.
+
+    >>> float(combined(np.array([0.02]), np.array([0.02]), (1.0,)).round(4)[0])
+    0.002
+    """
+    one, other = (special.ndtri(np.maximum(each, _SMALLEST)) for each in (first, second))
+    reach = np.max([-(one + slope * other) / np.hypot(1, slope) for slope in slopes], axis=0)
+    step = np.clip(np.nan_to_num(reach, neginf=-1.0) / _REACHES[1], 0, _REACHES.size - 1).astype(int)
+    together = np.where(reach <= 0, 1.0, _chances(slopes)[step] / (1 - 2 * _CAP))
+    return np.minimum(np.minimum(together, np.minimum(first, second) / _CAP), 1.0)
+
+
+@cache
+def _chances(slopes: tuple[float, ...]) -> Array:
+    """Return how likely two uniform numbers reach as far as each of the steps, rounded up."""
+    scores = np.append(-np.inf, np.arange(-8, 8, 0.01))
+    chances, lengths = np.zeros(_REACHES.size), np.diff(special.ndtr(scores), append=1.0)
+    for place, reach in enumerate(_REACHES):
+        heights = np.max([-reach * np.hypot(1, slope) - slope * scores for slope in slopes], axis=0)
+        chances[place] = special.ndtr(heights) @ lengths
+    return chances
+
+
+def audit_p_value(audited: Audited, level: float, n_lab: int, of_number: Callable[[int], float]) -> float:
+    """Return a p-value from an audit and a lab, given the p-value of each number of failures beside the lab.
+
+    **Guarantee**: at most p with probability at most p under a hypothesis, over the draw of all, if
+    ``of_number(k)`` has that for the true number k of failures among the judged episodes, under the same one,
+    and does not rise with k.
+    """
+    n, drawn = sum(audited.judged), sum(audited.drawn)
+    slopes = np.sqrt((drawn / n + drawn / n_lab) / (_LEFT * (1 - drawn / n) + 1e-9))
+    last, p_values = _Curve(audited.mirrored(), level).ranges()
+    of_lab = np.array([of_number(n - int(number)) for number in last])
+    return float(combined(p_values, of_lab, tuple(slopes.tolist())).max())
+
+
+def _at_least(audited: Audited, level: float, slopes: tuple[float, ...]) -> Array:
+    found = np.zeros(GRID.size)
+    for number, p_value in zip(*_Curve(audited, level).ranges(), strict=True):
+        of_rate = special.bdtr(number, sum(audited.judged), GRID)
+        found = np.maximum(found, combined(np.full(GRID.size, p_value), of_rate, slopes))
+    return found

@@ -1,32 +1,99 @@
-"""The wealth of a mixture of bets: what one gains who bets that the mean of costs exceeds a bound.
+"""Bets that the mean of costs exceeds a bound, and their wealth: for many streams, in constant memory.
 
 A bet of size b against "the mean cost is at most m" multiplies its capital by 1 - b + b x/m at a cost x. The
 capital is shared out over bets of many sizes before any cost is seen; the wealth is their sum.
+
+Costs are kept on a grid of 257 points: each is split between its two neighbors such that its mean is kept. A
+log capital is concave in the cost, so a wealth computed from the grid is never above the true one, and a
+limit never tighter. Costs of 0 and 1 are on the grid: nothing is lost.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import roots_legendre
 
-from boundwatch.bounds.rows import Rows, Where, numbers
+from boundwatch.bounds.halving import halve
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
+Where = slice | Counts
+"""Some different streams: a block of rows, or their numbers."""
 
 NODES = 16
 # The share put on b = 1, the best bet when costs vary so little that hardly any lies below the bound.
 WHOLE_SHARE = 0.2
 # Testing a slightly larger mean than the certified one is valid, and spares every formula a division by 0.
 SMALLEST_BOUND = 1e-9
+STEPS = 256
 # Below this the leading bet has lost everything, and the others are far behind.
 _WIPED_OUT = 1e-250
+_AT_ONCE = 1 << 15  # costs that fit into a cache with all that is computed from them
+
+
+class Rows(dict[str, NDArray[Any]]):
+    """Named arrays with a row per stream, which grow together; every stream begins with the same row."""
+
+    def __init__(self, first: Mapping[str, NDArray[Any]], size: int) -> None:
+        super().__init__({name: np.empty((0, *row.shape), row.dtype) for name, row in first.items()})
+        self._first = dict(first)
+        self.size = 0
+        self.grow(size)
+
+    def grow(self, size: int) -> None:
+        """Make room for so many streams in all."""
+        for name, row in self._first.items():
+            array = np.empty((size, *row.shape), row.dtype)  # rows one after the other in memory
+            array[: self.size], array[self.size :] = self[name], row
+            self[name] = array
+        self.size = size
+
+    def begin(self, where: Where) -> None:
+        """Begin some streams anew."""
+        for name, row in self._first.items():
+            self[name][where] = row
+
+
+def numbers(where: Where, size: int) -> Counts:
+    """Return the numbers of some of so many streams."""
+    return np.arange(*where.indices(size)) if isinstance(where, slice) else where
+
+
+def grid_points() -> Array:
+    """Return the points of the grid, 0, 1/256, …, 1."""
+    return np.linspace(0, 1, STEPS + 1)
+
+
+def split_on_grid(costs: Array) -> Array:
+    """Return how much of the costs comes to lie on each point of the grid."""
+    weights = np.zeros(STEPS + 2)  # one more than needed: nothing is beyond the last
+    for start in range(0, costs.size, _AT_ONCE):
+        place = costs[start : start + _AT_ONCE] * STEPS  # exact, as is what follows: it is a power of two
+        index = place.astype(np.int64)
+        beyond = place - index
+        weights[:-1] += np.bincount(index, weights=1.0 - beyond, minlength=STEPS + 1)
+        weights[1:] += np.bincount(index, weights=beyond, minlength=STEPS + 1)
+    return weights[:-1]
+
+
+def add_costs(weights: Array, where: Where, costs: Array) -> None:
+    """Split one cost each on the grids of some different streams, which are rows."""
+    place = costs * STEPS
+    index = place.astype(np.int64)
+    beyond = place - index
+    flat = weights.reshape(-1)  # one index is much quicker than two
+    if len(weights) > 1:
+        index += numbers(where, len(weights)) * (STEPS + 1)
+    flat[index] += 1.0 - beyond
+    # A cost of 1 has nothing beyond it, and so adds nothing to where the next row begins.
+    flat[np.minimum(index + 1, flat.size - 1)] += beyond
 
 
 @dataclass(frozen=True)
@@ -69,19 +136,49 @@ def _mixture(binary: bool) -> tuple[Array, Array]:
     return sizes, shares
 
 
+class CostGrid:
+    """The costs of one stream on the grid, one at a time."""
+
+    def __init__(self, weights: ArrayLike | None = None) -> None:
+        self.weights = np.zeros(STEPS + 1) if weights is None else np.array(weights, dtype=np.float64)
+
+    def add(self, cost: float) -> None:
+        """Remember one cost."""
+        add_costs(self.weights[None], slice(0, 1), np.array([cost]))
+
+    def mean_lower(self, bets: Bets, alpha: float) -> float:
+        """Return the largest mean that the wealth against it refutes at level alpha, at all times at once."""
+        return largest_refuted(bets, grid_points(), self.weights, alpha)
+
+    def mean_upper(self, bets: Bets, alpha: float) -> float:
+        """Return the same from above."""
+        return 1 - largest_refuted(bets, 1 - grid_points(), self.weights, alpha)
+
+
+def largest_refuted(bets: Bets, points: Array, weights: Array, alpha: float) -> float:
+    """Return the largest mean against which the wealth reaches 1/alpha, rounded to the refuted side.
+
+    **Guarantee**: with probability at least 1 - alpha, at no time above the expected cost. **Assumes**: costs
+    whose expected value, given all earlier ones, is the same.
+    """
+    points, weights = points[weights > 0], weights[weights > 0]
+    mean, target = float(points @ weights / weights.sum()), math.log(1 / alpha)
+
+    def is_refuted(bound: float) -> bool:
+        return bound > SMALLEST_BOUND and bets.log_wealth(points, weights, bound) >= target
+
+    return float(halve(0.0, mean, is_refuted, 50)[0])
+
+
 class Wealth:
     """The wealth of bets against some bounds on many streams, one cost at a time and in constant memory.
 
     The first bound is one of the mean cost from above: its side bets that costs are higher. The others bound
     the mean of 1 - cost, and their sides bet that costs are lower. All that is known of a stream is in a row:
-
-    ``log``, ``best``
-        The log wealth of each side now, and the largest so far.
-    ``logs``, ``product``
-        The capital of each bet is exp(logs) * product; logs are touched only when products may leave the
-        floats.
-    ``tops``, ``scale``
-        What follows from the logs: the largest of each side, and how far the others are behind.
+    ``log`` and ``best``, the log wealth of each side now and the largest so far; ``logs`` and ``product``, of
+    which the capital of each bet is exp(logs) * product, where logs are touched only when products may leave
+    the floats; and what follows from the logs: ``tops``, the largest of each side, and ``scale``, how far the
+    others are behind.
     """
 
     DERIVED: ClassVar = frozenset({"tops", "scale"})
@@ -94,17 +191,16 @@ class Wealth:
         self._slope = np.concatenate([sizes / upper, *[-sizes / rest for rest in rests]])
         # For so many episodes a product of factors, which are at least 0.015, stays between 1e-120 and 1e60.
         self._fold_every = max(1, min(64, int(138 / max(-math.log(min(upper, *rests, 1.0)), 1.0))))
-        logs = np.tile(np.log(bets.shares), self._sides)
+        logs, none = np.tile(np.log(bets.shares), self._sides), np.zeros(self._sides)
         tops, scale = self._scaled(logs[None])
         self.first: dict[str, Array] = {
-            "log": np.zeros(self._sides),
-            "best": np.zeros(self._sides),
+            "log": none,
+            "best": none,
             "logs": logs,
             "product": np.ones(logs.size),
-            "tops": tops[0],
-            "scale": scale[0],
         }
         """The row of a stream without costs."""
+        self.first |= {"tops": tops[0], "scale": scale[0]}
 
     def step(self, rows: Rows, where: Where, costs: Array, n: Counts) -> Array:
         """Count one cost for each of some different streams; return their log wealth, one column per side."""

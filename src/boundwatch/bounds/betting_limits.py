@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from boundwatch.bounds.cost_grid import grid_points, split_on_grid
+from boundwatch.bounds.bets import grid_points, split_on_grid
 
 Array = NDArray[np.float64]
 _FAR = 600.0

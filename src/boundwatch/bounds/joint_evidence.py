@@ -21,9 +21,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, clamp_bound, log_sums
+from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, clamp_bound, grid_points, log_sums
 from boundwatch.bounds.betting_limits import fixed_bets
-from boundwatch.bounds.cost_grid import grid_points
 from boundwatch.bounds.halving import halve
 
 Array = NDArray[np.float64]

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch import bounds
 from boundwatch._support.validation import check_choice, check_costs, check_flag, check_level
 from boundwatch.bounds.audit import audit_lower, audit_upper, bounded_upper
-from boundwatch.bounds.bets import Bets
-from boundwatch.bounds.cost_grid import largest_refuted
+from boundwatch.bounds.bets import Bets, largest_refuted
 from boundwatch.bounds.pac_bayes import Variant
 from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets
 from boundwatch.bounds.rounds import rounds_lower, rounds_upper

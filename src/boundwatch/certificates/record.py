@@ -22,7 +22,7 @@ from boundwatch._support.files import sha256_file
 from boundwatch._support.schema import Digest, FrozenMapping, Probability
 from boundwatch._version import __version__
 from boundwatch.bounds.audit import Audited
-from boundwatch.bounds.cost_grid import STEPS, grid_points, split_on_grid
+from boundwatch.bounds.bets import STEPS, grid_points, split_on_grid
 from boundwatch.bounds.predicted_mean import Luck
 from boundwatch.bounds.strata import in_proportion
 from boundwatch.errors import InvalidSetting, Place, SchemaMismatch
@@ -50,7 +50,7 @@ class CostRecord:
     """Costs without their order: their values, and how many there are of each.
 
     More than 257 different values are put on a grid of as many points that keeps their mean. A limit by
-    betting can only widen through that, see `boundwatch.bounds.cost_grid`.
+    betting can only widen through that, see `boundwatch.bounds.bets`.
 
     Attributes
     ----------

@@ -15,8 +15,9 @@ from scipy.special import bdtrc
 
 from boundwatch._support.validation import check_flag, check_level, check_margin
 from boundwatch.bounds import betting_lower, betting_p_value
+from boundwatch.bounds.audit import RateCurve, difference_lower, difference_p_value
+from boundwatch.bounds.bets import grid_points, split_on_grid
 from boundwatch.bounds.betting_limits import fixed_bets
-from boundwatch.bounds.cost_grid import grid_points, split_on_grid
 from boundwatch.bounds.joint_evidence import (
     Reference,
     Wager,
@@ -25,7 +26,6 @@ from boundwatch.bounds.joint_evidence import (
     references_of,
 )
 from boundwatch.bounds.multiple import holm, with_overall
-from boundwatch.bounds.rate_curves import RateCurve, difference_lower, difference_p_value
 from boundwatch.bounds.rate_difference import rate_difference_lower, rate_difference_p_value
 from boundwatch.bounds.strata import in_proportion, stratified_p_value, weighted_lower, weighted_p_value
 from boundwatch.certificates.record import AuditRecord

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
-from boundwatch.bounds.bets import Bets
-from boundwatch.bounds.cost_grid import CostGrid
+from boundwatch.bounds.bets import Bets, CostGrid
 from boundwatch.bounds.joint_evidence import references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
 from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets, luck_of

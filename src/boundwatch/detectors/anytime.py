@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.validation import check_level
-from boundwatch.bounds.rows import Rows
+from boundwatch.bounds.bets import Rows
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import saving
 from boundwatch.detectors.base import Finding, Verdict, new_costs

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from boundwatch.bounds.audit import Audited
-from boundwatch.bounds.rate_curves import GRID, RateCurve, audit_p_value, difference_lower, difference_p_value
+from boundwatch.bounds.audit import (
+    GRID,
+    Audited,
+    RateCurve,
+    audit_p_value,
+    difference_lower,
+    difference_p_value,
+)
 from boundwatch.bounds.rate_difference import rate_difference_p_value
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import AuditRecord

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from boundwatch.bounds.bets import Bets, bet_bounds
-from boundwatch.bounds.rows import Rows
+from boundwatch.bounds.bets import Bets, Rows, bet_bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.anytime import AnytimeDetector
 from boundwatch.detectors.base import CHANGE_LEVEL, Finding, refuse_tasks

@@ -19,11 +19,24 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import Array, Bets, Counts, Wealth, bet_bounds, clamp_bound, log_sums
-from boundwatch.bounds.cost_grid import STEPS, add_costs, grid_points, largest_refuted
+from boundwatch.bounds.bets import (
+    STEPS,
+    Array,
+    Bets,
+    Counts,
+    Rows,
+    Wealth,
+    Where,
+    add_costs,
+    bet_bounds,
+    clamp_bound,
+    grid_points,
+    largest_refuted,
+    log_sums,
+    numbers,
+)
 from boundwatch.bounds.joint_evidence import JointSide
 from boundwatch.bounds.joint_region import AlarmLine, alarm_line
-from boundwatch.bounds.rows import Rows, Where, numbers
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import saving
 from boundwatch.detectors.base import Finding

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import arguments, one_line
 from boundwatch._support.validation import check_level, check_margin
-from boundwatch.bounds.bets import Array
+from boundwatch.bounds.bets import Array, Rows, Where
 from boundwatch.bounds.multiple import e_bh_rows
-from boundwatch.bounds.rows import Rows, Where
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import saving
 from boundwatch.detectors.base import ANYTIME_LEVEL, DISCOVERY_RATE, Verdict, new_costs, refuse_tasks

@@ -24,11 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from boundwatch._support.validation import check_predictions
-from boundwatch.bounds.bets import Bets, bet_bounds
-from boundwatch.bounds.cost_grid import STEPS, CostGrid, add_costs
+from boundwatch.bounds.bets import STEPS, Bets, CostGrid, Rows, add_costs, bet_bounds
 from boundwatch.bounds.halving import halve
 from boundwatch.bounds.ranks import first_logs, log_gains
-from boundwatch.bounds.rows import Rows
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.anytime import ONLY, AnytimeDetector
 from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, refuse_tasks

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from boundwatch._support.describing import arguments
 from boundwatch._support.schema import convert
-from boundwatch.bounds.bets import Wealth
-from boundwatch.bounds.rows import Rows
+from boundwatch.bounds.bets import Rows, Wealth
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors.base import Verdict
 from boundwatch.errors import BoundwatchError, ProvenanceMismatch, SchemaMismatch
