@@ -13,6 +13,7 @@ import pytest
 import uvicorn
 from starlette.routing import Mount
 
+from boundwatch.cli.token import revoke
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import guard
 from boundwatch.server.access import create_token
@@ -95,6 +96,18 @@ def test_a_token_for_one_stream_cannot_touch_another(guarded):
     assert (status, "'leg-1'" in problem["detail"]) == (403, True)
     counted = server.ask("GET", "/api/v1/streams/arm-1/episodes", token=guarded.admin)[1]["episodes"]
     assert [each["episode"] for each in counted] == ["1", "2"]  # the batch was refused whole
+
+
+def test_a_revoked_token_is_refused_within_two_seconds(guarded):
+    server, leaving = guarded.server, guarded.server.token("leaving", "read")
+    assert server.ask("GET", "/changes", token=leaving)[0] == 200
+    revoke("leaving", database=server.database)
+    until = time.monotonic() + 2
+    while server.ask("GET", "/changes", token=leaving)[0] == 200:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert server.ask("GET", "/changes", token=leaving)[0] == 401
+    assert server.ask("GET", "/changes", token=guarded.reader)[0] == 200
 
 
 def test_only_hashes_are_stored_and_nothing_secret_is_logged(guarded):
