@@ -64,7 +64,7 @@ def test_a_size_that_changes_within_a_round_breaks_it():
     chances = probabilities(streams, rates)
     assert (chances @ np.exp(logs)).max() > 1.05
     # With costs as they are, not centered, the capital grows in every round, and the level does not hold.
-    uncentered = Centered(streams, np.ones((len(streams), 7)), *[centered.variances * 0 + 0.25] * 3)
+    uncentered = Centered(streams, np.ones((len(streams), 7)), *[centered.variances * 0 + 0.25] * 2)
     for twin, broken in ((changing_sizes, True), (_constant_sizes, False)):
         logs = np.cumsum(twin(uncentered, 3 * sizes, mean), axis=1)
         assert (chances @ (logs >= -np.log(delta)).any(axis=1) > delta) == broken

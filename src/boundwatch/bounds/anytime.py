@@ -4,25 +4,20 @@ Somebody bets that the failure probability exceeds p. A bet of size s in units o
 one trial multiplies the capital by 1 + s (x - p)/sqrt(p (1 - p)) at a cost x of 0 or 1; no bet risks more
 than 95 % of its capital. If the failure probability is at most p, the expected factor is at most 1 whatever
 came before, so by Ville's inequality the capital ever reaches 1/delta with probability at most delta. The
-factor never rises with p, neither at x = 0 nor at x = 1, so the wealth does not, and the largest p that is
-refuted is a root.
+factor never rises with p, so the largest p that is refuted is a root.
 
 The capital is shared out before the first trial. After n trials the best s is about 3.3/sqrt(n): shares are
-equal per octave for s from 1.2 to 0.1, which serves 10 to 1,000 trials, and fall slowly below that, which
-serves more. Sizes in units of the standard deviation do this alike for every p; a uniform mixture over rates
-puts ever less capital on the shifts that matter as n grows. ``docs/guarantees.md`` has the comparison.
+equal per octave for s from 1.2 to 0.1, which serves 10 to 1,000 trials, and fall slowly below that.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-from boundwatch.bounds.bets import log_sums
-from boundwatch.bounds.halving import halve
-
-Array = NDArray[np.float64]
+from boundwatch.bounds.bets import Array, log_sums
+from boundwatch.bounds.halving import from_above, halve
 
 _SIZES = np.geomspace(0.002, 1.2, 40)
 _SHARES = np.where(_SIZES >= 0.1, 1.0, 1 / (1 + np.log(np.maximum(0.1 / _SIZES, 1.0))) ** 2)
@@ -47,8 +42,8 @@ def anytime_lower(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:
     probability; rounded outward. **Assumes**: costs of 0 and 1, each a failure with the same probability
     given all earlier ones.
 
-    >>> float(anytime_lower(7, 10, 0.05).round(4))
-    0.2572
+    >>> float(anytime_lower(7, 10, 0.05).round(4)), float(anytime_upper(0, 10, 0.05).round(4))
+    (0.2572, 0.355)
     """
     k, trials = np.broadcast_arrays(np.asarray(failures, dtype=np.float64), np.asarray(n, dtype=np.float64))
     first, last, target = np.full(k.shape, _LOWEST), np.full(k.shape, _HIGHEST), -np.log(delta)
@@ -57,10 +52,6 @@ def anytime_lower(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:
 
 
 def anytime_upper(failures: ArrayLike, n: ArrayLike, delta: float) -> Array:
-    """Return the same from above.
-
-    >>> float(anytime_upper(0, 10, 0.05).round(4))
-    0.355
-    """
+    """Return the same from above."""
     k, trials = np.asarray(failures, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    return np.minimum(np.nextafter(1 - anytime_lower(trials - k, trials, delta), 2.0), 1.0)
+    return from_above(anytime_lower(trials - k, trials, delta))

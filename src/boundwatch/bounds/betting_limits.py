@@ -3,9 +3,8 @@
 Somebody bets that the mean exceeds m: a bet of size b in [0, 1] multiplies the capital by 1 - b + b x/m at
 every cost x. If the mean is at most m, the expected factor is at most 1, so the product over n costs is at
 least 1/alpha with probability at most alpha (Markov). Nobody knows the best b in advance; the capital is
-spread over a few bets, fixed before the costs are seen, and the wealth is their weighted sum.
-
-The wealth does not depend on the order of the costs, and it falls with m, so the limits are roots.
+spread over a few bets, fixed before the costs are seen, and the wealth is their weighted sum. It does not
+depend on the order of the costs, and falls with m, so the limits are roots.
 
 See Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting" (2024).
 
@@ -16,12 +15,12 @@ level and against each mean by itself, for a few variances. With 10 to 50 costs 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from boundwatch.bounds.bets import grid_points, split_on_grid
+from boundwatch.bounds.bets import Array, grid_points, split_on_grid
+from boundwatch.bounds.halving import from_above, halve
 
-Array = NDArray[np.float64]
 _FAR = 600.0
 _SMALLEST_MEAN = 1e-300
 _HALVINGS = 45
@@ -34,9 +33,7 @@ def fixed_bets(n: int) -> tuple[Array, Array]:
     Against costs of variance s², the smallest shift that n costs can show asks for a bet of about
     m sqrt(2 ln(1/alpha) / n s²). At the largest variance, m(1 - m), that is 0.7/√n for m near 0.05 and 7/√n
     for m near 0.9 (the side of low costs bets on 1 - cost): half-octave steps cover this range. Costs that
-    hardly vary, such as those of a policy that never fails, ask for more: octaves up to the whole capital
-    cover them, at half a share each. All this costs less than the logarithm of the number of bets, since
-    neighbors share the gain.
+    hardly vary ask for more: octaves up to the whole capital cover them, at half a share each.
 
     >>> fixed_bets(10_000)[0].round(4)
     array([0.007 , 0.0099, 0.014 , 0.0198, 0.028 , 0.0396, 0.056 , 0.0792, 0.125 , 0.25  , 0.5   , 1.    ])
@@ -51,8 +48,8 @@ def fixed_bets(n: int) -> tuple[Array, Array]:
 def betting_log_wealth(costs: ArrayLike, null_mean: float | Array) -> Array:
     """Return the logarithm of the capital after betting that the mean exceeds `null_mean`.
 
-    The last axis of `costs` runs over the episodes of one dataset; `null_mean` is the largest
-    mean that the null hypothesis allows, for all datasets or for each.
+    The last axis of `costs` runs over the episodes of one dataset; `null_mean` is the largest mean that the
+    null hypothesis allows, for all datasets or for each.
 
     >>> float(betting_log_wealth([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.2).round(3))
     5.28
@@ -89,10 +86,8 @@ def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
     `weights` say how many times each cost of the last axis occurs, for all datasets or for each (whose sums
     must then be the same); left out, once.
 
-    >>> float(betting_lower([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
-    0.3028
-    >>> float(betting_lower([0.5, 0.6, 0.7], 0.05, weights=[2, 3, 1]).round(4))
-    0.3028
+    >>> [float(of([0.5, 0.6, 0.7], 0.05, [2, 3, 1]).round(4)) for of in (betting_lower, betting_upper)]
+    [0.3028, 0.7852]
     """
     rows, counts, shape = _rows(costs, weights)
     limits = np.zeros(len(rows))
@@ -104,13 +99,8 @@ def betting_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = No
 
 
 def betting_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
-    """Return the smallest m that betting on low costs refutes; see `betting_lower`.
-
-    >>> float(betting_upper([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
-    0.7852
-    """
-    mirrored = betting_lower(1 - np.asarray(costs, dtype=np.float64), delta, weights)
-    return np.minimum(np.nextafter(1 - mirrored, 2.0), 1.0)
+    """Return the smallest m that betting on low costs refutes; see `betting_lower`."""
+    return from_above(betting_lower(1 - np.asarray(costs, dtype=np.float64), delta, weights))
 
 
 def tuned_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
@@ -123,35 +113,29 @@ def tuned_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = None
     **Guarantee**: with probability at least 1 - delta over the draw of the costs, at most the expected cost.
     **Assumes**: i.i.d. costs in [0, 1], n fixed in advance.
 
-    >>> float(tuned_lower([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
-    0.3516
+    >>> [float(of([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4)) for of in (tuned_lower, tuned_upper)]
+    [0.3516, 0.76]
     """
     rows, counts, shape = _rows(costs, weights)
     n = counts.sum(axis=1)
     target, steps = np.log(1 / delta), int(np.ceil(np.log2(n[0]) / 2)) + 2
     shares = 2.0 ** -np.minimum(np.arange(steps) + 1.0, steps - 1)
-    low, high = np.zeros(len(rows)), _weighed(rows, counts) / n
-    for _ in range(_HALVINGS):
-        mean = (low + high) / 2
+
+    def is_refuted(mean: Array) -> Array:
         first = 2 * np.sqrt(target * mean / ((1 - mean) * n))
         scaled = rows / np.maximum(mean, _SMALLEST_MEAN)[:, None]
-        logs = np.empty((len(rows), steps))
-        for k in range(steps):
-            bet = np.minimum(first * 2.0**k, 1.0)[:, None]
-            logs[:, k], _ = _log_capital(scaled, counts, bet)
-        refuted = (logsumexp(logs + np.log(shares), axis=1) >= target) & (mean > _SMALLEST_MEAN)
-        low, high = np.where(refuted, mean, low), np.where(refuted, high, mean)
+        bets = [np.minimum(first * 2.0**k, 1.0)[:, None] for k in range(steps)]
+        logs = np.stack([_log_capital(scaled, counts, bet)[0] for bet in bets], axis=1)
+        refuted = logsumexp(logs + np.log(shares), axis=1) >= target
+        return np.asarray(refuted & (mean > _SMALLEST_MEAN))
+
+    low, _ = halve(np.zeros(len(rows)), _weighed(rows, counts) / n, is_refuted, _HALVINGS)
     return np.asarray(low * (1 - 1e-12)).reshape(shape)
 
 
 def tuned_upper(costs: ArrayLike, delta: float, weights: ArrayLike | None = None) -> Array:
-    """Return the smallest m that bets on low costs refute at this level; see `tuned_lower`.
-
-    >>> float(tuned_upper([0.6, 0.5, 0.7, 0.6, 0.5, 0.6], 0.05).round(4))
-    0.76
-    """
-    mirrored = tuned_lower(1 - np.asarray(costs, dtype=np.float64), delta, weights)
-    return np.minimum(np.nextafter(1 - mirrored, 2.0), 1.0)
+    """Return the smallest m that bets on low costs refute at this level; see `tuned_lower`."""
+    return from_above(tuned_lower(1 - np.asarray(costs, dtype=np.float64), delta, weights))
 
 
 def _rows(costs: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array, tuple[int, ...]]:
@@ -169,7 +153,6 @@ def _rows(costs: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array, tu
 
 
 def _weighed(values: Array, weights: Array) -> Array:
-    """Return the weighted sum of each row."""
     return np.asarray(np.einsum("ij,ij->i", values, weights))
 
 

@@ -1,4 +1,4 @@
-"""Where an answer changes: a range, or many at once, is halved until it is narrow enough."""
+"""Where an answer changes, and limits from above from those from below."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 
 def halve(low: Any, high: Any, is_low: Callable[[Any], Any], times: int) -> tuple[Any, Any]:
@@ -20,3 +21,8 @@ def halve(low: Any, high: Any, is_low: Callable[[Any], Any], times: int) -> tupl
         below = is_low(middle)
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return low, high
+
+
+def from_above(rest: ArrayLike) -> NDArray[np.float64]:
+    """Return the upper limit on a mean that follows from the lower one on 1 less it, rounded outward."""
+    return np.minimum(np.nextafter(1 - np.asarray(rest, dtype=np.float64), 2.0), 1.0)

@@ -27,29 +27,21 @@ _SMALLEST_EXACT = 1e-50
 
 
 def hoeffding_lower(mean: ArrayLike, n: int, delta: float) -> Array:
-    """Return Hoeffding's lower limit, mean - sqrt(ln(1/delta) / 2n), as in the paper's Theorem 3.
+    """Return mean - sqrt(ln(1/delta) / 2n), as in the paper's Theorem 3; as there, it may be below 0.
 
-    It fails with probability at most delta, and may be below 0, as the paper's may.
-
-    >>> float(hoeffding_lower(0.5123, 10, 0.04).round(4))
-    0.1111
+    >>> float(hoeffding_lower(0.5123, 10, 0.04).round(4)), float(hoeffding_upper(0.5123, 10, 0.04).round(4))
+    (0.1111, 0.9135)
     """
     return np.asarray(np.asarray(mean, dtype=np.float64) - np.sqrt(np.log(1 / delta) / (2 * n)))
 
 
 def hoeffding_upper(mean: ArrayLike, n: int, delta: float) -> Array:
-    """Return Hoeffding's upper limit.
-
-    >>> float(hoeffding_upper(0.5123, 10, 0.04).round(4))
-    0.9135
-    """
+    """Return Hoeffding's upper limit, which may be above 1."""
     return np.asarray(np.asarray(mean, dtype=np.float64) + np.sqrt(np.log(1 / delta) / (2 * n)))
 
 
 def hoeffding_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: float | Array) -> Array:
     """Return exp(-2n τ²), τ = max(mean - null_mean, 0): the paper's Theorem 2.
-
-    `null_mean` is the largest mean that the null hypothesis allows, for all observed means or for each.
 
     >>> float(hoeffding_p_value(0.5123, 10, 0.22216).round(3))
     0.186
@@ -59,22 +51,16 @@ def hoeffding_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: fl
 
 
 def chernoff_lower(mean: ArrayLike, n: int, delta: float) -> Array:
-    """Return the kl-Chernoff lower limit, the smallest p with n kl(mean || p) <= ln(1/delta).
+    """Return the smallest p with n kl(mean || p) <= ln(1/delta), never below Hoeffding's.
 
-    Never below Hoeffding's.
-
-    >>> float(chernoff_lower(0.5123, 10, 0.04).round(4))
-    0.1635
+    >>> float(chernoff_lower(0.5123, 10, 0.04).round(4)), float(chernoff_upper(0.3, 10_000, 0.01).round(4))
+    (0.1635, 0.314)
     """
     return kl_inverse_lower(mean, np.log(1 / delta) / n)
 
 
 def chernoff_upper(mean: ArrayLike, n: int, delta: float) -> Array:
-    """Return the kl-Chernoff upper limit.
-
-    >>> float(chernoff_upper(0.3, 10_000, 0.01).round(4))
-    0.314
-    """
+    """Return the kl-Chernoff upper limit."""
     return kl_inverse_upper(mean, np.log(1 / delta) / n)
 
 
@@ -91,11 +77,11 @@ def chernoff_p_value(mean: ArrayLike, n: int | NDArray[np.int64], null_mean: flo
 def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
     """Return the exact binomial lower limit on the failure probability, for costs in {0, 1}.
 
-    It fails with probability at most delta. Beyond 1e9 costs, or below a delta of 1e-50, the inverse beta
-    function is too inaccurate, and the limit is kl-Chernoff's, which is never narrower.
+    Beyond 1e9 costs, or below a delta of 1e-50, the inverse beta function is too inaccurate, and the limit is
+    kl-Chernoff's, which is never narrower.
 
-    >>> float(clopper_pearson_lower(7, 10, 0.05).round(4))
-    0.3934
+    >>> [float(of(7, 10, 0.05).round(4)) for of in (clopper_pearson_lower, clopper_pearson_upper)]
+    [0.3934, 0.9127]
     """
     k = np.asarray(failures, dtype=np.float64)
     if n > _LARGEST_EXACT or delta < _SMALLEST_EXACT:
@@ -105,11 +91,7 @@ def clopper_pearson_lower(failures: ArrayLike, n: int, delta: float) -> Array:
 
 
 def clopper_pearson_upper(failures: ArrayLike, n: int, delta: float) -> Array:
-    """Return the exact binomial upper limit; see `clopper_pearson_lower`.
-
-    >>> float(clopper_pearson_upper(0, 10, 0.05).round(4))
-    0.2589
-    """
+    """Return the exact binomial upper limit; see `clopper_pearson_lower`."""
     k = np.asarray(failures, dtype=np.float64)
     if n > _LARGEST_EXACT or delta < _SMALLEST_EXACT:
         return chernoff_upper(k / n, n, delta)

@@ -4,11 +4,10 @@ The stream alarms at its first trial t at which it has `needed(K, t)` failures o
 of failures in the reference. For each K that is a region above a line, so streams whose failure rates
 vary, but never exceed the reference's, alarm no more often than one at the same constant rate.
 
-The line follows from a Bayes factor and a threshold. The Bayes factor weighs "the reference's rate is
-uniform on (0, 1), and the stream's uniform above it" against one common rate, mixed over Jeffreys' prior.
-The threshold depends on the pooled rate and sinks in the first trials. It is tuned until the false-alarm
-probability, over the draw of the reference and the stream, is nearly the same for all common rates c. What
-counts is not how it was tuned but the proof afterward:
+The line follows from a Bayes factor ("the reference's rate is uniform on (0, 1), and the stream's uniform
+above it", against one common rate, mixed over Jeffreys' prior) and a threshold that depends on the pooled
+rate and sinks in the first trials. It is tuned until the false-alarm probability is nearly the same for all
+common rates c. What counts is the proof afterward:
 
 1. The probability of an alarm within the horizon is a polynomial in c. Its Bernstein form bounds it for every
    c at once.
@@ -31,10 +30,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from boundwatch.bounds import held_out, two_sample
-from boundwatch.bounds.bets import Bets
+from boundwatch.bounds.bets import Array, Bets, Counts
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
 _Whole = TypeVar("_Whole", np.int32, np.int64)
 
 MOST_REFERENCE_TRIALS = 5000  # also of bounded costs
@@ -62,9 +59,9 @@ class JointRegion:
     bound: float
     """The one that is proven, for every common rate and however long you look."""
     horizon: int
-    """Trials of the stream that are covered by exact sums; later ones by Ville's inequality."""
+    """Trials of the stream that are covered by exact sums."""
     later: float
-    """What alarms after the horizon may add to it; `bound` includes it."""
+    """What alarms after the horizon may add; `bound` includes it."""
     _block: Counts = field(repr=False)
     _needed: NDArray[np.int32] = field(repr=False)
 
@@ -155,15 +152,8 @@ def region_within(n: int, level: float, horizon: int, later: float) -> JointRegi
         levels = program.levels(needed)
         bound = float(levels.max()) * (1 + two_sample.SLACK) + two_sample.SLACK
         if bound <= target:
-            return JointRegion(
-                n=n,
-                level=level,
-                bound=bound + later,
-                horizon=horizon,
-                later=later,
-                _block=_frozen(program.block),
-                _needed=_frozen(needed),
-            )
+            block, needed = _frozen(program.block), _frozen(needed)
+            return JointRegion(n, level, bound + later, horizon, later, block, needed)
         thresholds = _raised(thresholds, levels, target - 2 * two_sample.SLACK)  # or the slack stays above it
     raise RuntimeError(f"no line with a proven level of {level:g} was found for a reference of {n} trials")
 
@@ -172,8 +162,7 @@ class _Program:
     """The exact dynamic program over (failures in the reference, trials and failures of the stream).
 
     It counts orders of successes and failures, which needs additions only. References whose failures differ
-    by less than a third of a standard error share a line, that of the largest: a large reference then costs
-    little more than a small one.
+    by less than a third of a standard error share a line, that of the largest.
     """
 
     def __init__(self, n: int, horizon: int) -> None:
@@ -206,12 +195,10 @@ class _Program:
                 scale += np.log(top)
             for _ in range(t - last or 1):  # a trial raises the line by at most one
                 pooled = np.minimum(failures + count, self.n + t)
-                evidence = (
-                    np.log(capitals.sum(axis=1)) + scale - two_sample.log_common_rate(self.n + t, pooled)
-                )
-                limit = np.interp(
-                    2 * np.arcsin(np.sqrt(pooled / (self.n + t))), angles, thresholds
-                ) + math.log1p(_EARLY / t)
+                mixture = np.log(capitals.sum(axis=1)) + scale
+                evidence = mixture - two_sample.log_common_rate(self.n + t, pooled)
+                limit = np.interp(2 * np.arcsin(np.sqrt(pooled / (self.n + t))), angles, thresholds)
+                limit += math.log1p(_EARLY / t)
                 below = np.flatnonzero((evidence < limit) | (count > t))
                 if not below.size:
                     break
@@ -257,8 +244,8 @@ class _Program:
     def _shares(self, alive: Array, shifts: Array) -> Array:
         """Return, for each pooled number of failures, the share of the orders that have not alarmed.
 
-        Of the orders of S failures nearly all have about S/n of them in the stream. The others, less than
-        1e-15 of them, are left out, and so count as alarms.
+        Orders, less than 1e-15 of them, with numbers in the stream that are far from their share are left
+        out, and so count as alarms.
         """
         total, horizon = self.n + self.horizon, self.horizon
         orders, pooled = (two_sample.log_choose(m, np.arange(m + 1)) for m in (self.n, total))
@@ -301,8 +288,8 @@ def _nodes(size: int) -> tuple[Array, Array]:
 def _log_weights(n: int, failures: Counts, size: int) -> Array:
     """Return, for each reference, the log weights of the nodes in the mixture over higher rates.
 
-    The rate of the reference is uniform, the one of the stream uniform above it: what a reference with K < n
-    failures gives the stream's rate p is the integral of x^K (1 - x)^(n - K - 1) over x < p.
+    What a reference with K < n failures gives the stream's rate p is the integral of x^K (1 - x)^(n - K - 1)
+    over x < p.
     """
     rates, weights = _nodes(size)
     k = failures[:, None]

@@ -11,10 +11,8 @@ capital guesses m, whatever the machine says, and bets on labels alone; the rest
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import SMALLEST_BOUND, Bets
-from boundwatch.bounds.held_out import Array
+from boundwatch.bounds.bets import SMALLEST_BOUND, Array, Bets
 
 _PRIOR = np.array([0.1, 0.7])  # mean cost of episodes that the judge calls successes and failures, at first,
 _WORTH = 4  # as if so many labels had shown it
@@ -69,6 +67,6 @@ class JudgedBets:
             self._seen[:, call] += 1, label
         return found
 
-    def wealth(self, side: int) -> NDArray[np.float64]:
+    def wealth(self, side: int) -> Array:
         """Return the log wealth of a side now, against each mean."""
         return np.asarray(np.logaddexp.reduce(self._logs[side], axis=(1, 2)))

@@ -26,12 +26,10 @@ def binary_kl(q: ArrayLike, p: ArrayLike) -> Array:
 
     It is 0 where q = p, ``inf`` where p excludes what q allows.
 
-    >>> float(binary_kl(0.5, 0.25).round(6))
-    0.143841
-    >>> float(binary_kl(0.5, 1.0))
-    inf
+    >>> float(binary_kl(0.5, 0.25).round(6)), float(binary_kl(0.5, 1.0))
+    (0.143841, inf)
     """
-    q, p = np.broadcast_arrays(np.asarray(q, dtype=np.float64), np.asarray(p, dtype=np.float64))
+    q, p = _floats(q, p)
     return np.maximum(_term(q, p, p - q) + _term(1 - q, 1 - p, q - p), 0.0)
 
 
@@ -40,12 +38,10 @@ def kl_inverse_upper(q: ArrayLike, c: ArrayLike) -> Array:
 
     **Guarantee**: rounds outward, so the result is never below the true value, and within 1e-12 of it.
 
-    >>> float(kl_inverse_upper(0.3, 0.001).round(6))
-    0.320751
-    >>> float(kl_inverse_upper(1.0, 0.5))
-    1.0
+    >>> float(kl_inverse_upper(0.3, 0.001).round(6)), float(kl_inverse_lower(0.3, 0.001).round(6))
+    (0.320751, 0.279782)
     """
-    q, c = np.broadcast_arrays(np.asarray(q, dtype=np.float64), np.asarray(c, dtype=np.float64))
+    q, c = _floats(q, c)
     shifted = np.minimum(np.nextafter(q + _largest_shift(q, 1 - q, c), 2.0), 1.0)
     # At q = 0 the inverse has a closed form, at q = 1 there is nowhere to go.
     result: Array = np.where(q == 0, np.minimum(np.nextafter(-np.expm1(-c), 2.0), 1.0), shifted)
@@ -53,19 +49,15 @@ def kl_inverse_upper(q: ArrayLike, c: ArrayLike) -> Array:
 
 
 def kl_inverse_lower(q: ArrayLike, c: ArrayLike) -> Array:
-    """Return the smallest p in [0, q] with kl(q || p) <= c.
-
-    **Guarantee**: rounds outward, so the result is never above the true value, and within 1e-12 of it.
-
-    >>> float(kl_inverse_lower(0.3, 0.001).round(6))
-    0.279782
-    >>> float(kl_inverse_lower(0.0, 0.5))
-    0.0
-    """
-    q, c = np.broadcast_arrays(np.asarray(q, dtype=np.float64), np.asarray(c, dtype=np.float64))
+    """Return the smallest p in [0, q] with kl(q || p) <= c, with the same guarantee from below."""
+    q, c = _floats(q, c)
     shifted = np.maximum(np.nextafter(q - _largest_shift(1 - q, q, c), -1.0), 0.0)
     result: Array = np.where(q == 1, np.maximum(np.nextafter(np.exp(-c), -1.0), 0.0), shifted)
     return np.where(c == 0, q, result)
+
+
+def _floats(*values: ArrayLike) -> tuple[Array, ...]:
+    return np.broadcast_arrays(*(np.asarray(each, dtype=np.float64) for each in values))
 
 
 def _term(a: Array, moved: Array, t: Array) -> Array:
@@ -87,37 +79,32 @@ def _term(a: Array, moved: Array, t: Array) -> Array:
 
 def _largest_shift(a: Array, b: Array, c: Array) -> Array:
     """Return, rounded up, the largest t in [0, b] with kl((a, b) || (a + t, b - t)) <= c."""
-    low = np.zeros_like(c)
-    high = np.minimum(b, np.sqrt(c / 2) * (1 + 4 * _EPS))  # Pinsker: kl >= 2 t^2
     pair, moves = np.stack([a, b]), np.empty((2, *np.shape(c)))
+
+    def inside(t: Array) -> NDArray[np.bool_]:
+        moves[0], moves[1] = t, -t
+        grown, shrunk = _term(pair, pair + moves, moves)
+        # What rounding may have added to the two terms, which nearly cancel, and to b - t; where a term is
+        # infinite the point lies outside whatever the rounding, hence the cap.
+        rounding = np.abs(grown) + np.abs(shrunk) + np.where(t > 0, t * b / (b - t), 0.0)
+        return np.asarray(grown + shrunk <= c + 4 * _EPS * np.minimum(rounding, 1e15))
+
+    high = np.minimum(b, np.sqrt(c / 2) * (1 + 4 * _EPS))  # Pinsker: kl >= 2 t^2
     with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            moves[0], moves[1] = middle, -middle
-            grown, shrunk = _term(pair, pair + moves, moves)
-            # What rounding may have added to the two terms, which nearly cancel, and to b - middle; where a
-            # term is infinite the point lies outside whatever the rounding, hence the cap.
-            rounding = np.abs(grown) + np.abs(shrunk) + np.where(middle > 0, middle * b / (b - middle), 0.0)
-            inside = grown + shrunk <= c + 4 * _EPS * np.minimum(rounding, 1e15)
-            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    return high
+        return np.asarray(halve(np.zeros_like(c), high, inside, _BISECTIONS)[1])
 
 
 def shifted_mean_upper(mean: ArrayLike, kl: ArrayLike) -> Array:
-    """Return the largest q in [mean, 1] with kl(q || mean) <= `kl`.
-
-    This inverts the relative entropy's *first* argument; `kl_inverse_upper` inverts the second.
+    """Return the largest q in [mean, 1] with kl(q || mean) <= `kl`: the other argument is inverted here.
 
     **Guarantee**: rounds outward, so the result is never below the true value, and within 1e-12 of it. No
     world within a relative entropy KL(new world || old world) of `kl` nats of one whose expected cost is at
     most `mean` has a higher one.
 
-    >>> float(shifted_mean_upper(0.1, 0.1).round(4))
-    0.2569
-    >>> float(shifted_mean_upper(0.9, 0.2))
-    1.0
+    >>> float(shifted_mean_upper(0.1, 0.1).round(4)), float(shifted_mean_upper(0.9, 0.2))
+    (0.2569, 1.0)
     """
-    mean, kl = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(kl, dtype=np.float64))
+    mean, kl = _floats(mean, kl)
     # Pinsker: kl >= 2 (q - mean)^2
     low, high = mean.copy(), np.minimum((mean + np.sqrt(kl / 2)) * (1 + 4 * _EPS), 1.0)
     everything = binary_kl(1.0, mean) <= kl
@@ -136,8 +123,7 @@ def shift_kl_lower(shift: ArrayLike) -> Array:
     """Return the smallest relative entropy between two worlds whose expected costs differ by `shift`.
 
     **Guarantee**: KL(new world || old world) is never below it, whatever the two expected costs are, if the
-    new one is higher by at least `shift`. It is at least Pinsker's 2 shift², and more for large shifts, and 0
-    for a shift of 0 or less.
+    new one is higher by at least `shift`. It is never below Pinsker's 2 shift², and 0 for a shift below 0.
 
     >>> shift_kl_lower([-0.1, 0.25, 0.9]).round(4).tolist()
     [0.0, 0.1268, 2.3022]

@@ -6,23 +6,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+OVERALL_SHARE = 0.8
+"""The share of alpha that a test of all tasks together gets; the single tasks have the rest."""
 
 
 def holm(p_values: ArrayLike) -> Array:
-    """Return Holm's adjusted p-values: rejecting those at most alpha keeps the family-wise error rate alpha.
+    """Return Holm's adjusted p-values.
 
-    **Guarantee**: whatever the dependence, the probability of rejecting any true hypothesis is at most alpha.
+    **Guarantee**: rejecting those at most alpha, the probability of rejecting any true hypothesis is at most
+    alpha, whatever the dependence.
     """
     values = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(values, kind="stable")
-    stepped = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
-    adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return adjusted
-
-
-OVERALL_SHARE = 0.8
-"""The share of alpha that a test of all tasks together gets; the single tasks have the rest."""
+    return _stepped(values, np.arange(values.size, 0, -1))
 
 
 def with_overall(p_overall: float, p_values: ArrayLike, share: float = OVERALL_SHARE) -> tuple[float, Array]:
@@ -33,8 +28,7 @@ def with_overall(p_overall: float, p_values: ArrayLike, share: float = OVERALL_S
     number. So a task that is rejected rejects "no task", too, and once that is rejected, tasks have all of
     alpha.
 
-    **Guarantee**: rejecting those at most alpha, the probability of rejecting any true hypothesis is at most
-    alpha, whatever the dependence. **Assumes**: `p_overall` is a p-value where all of them are true.
+    **Guarantee**: as `holm`. **Assumes**: `p_overall` is a p-value where all of them are true.
 
     >>> overall, tasks = with_overall(0.04, [0.001, 0.02, 0.5])
     >>> round(overall, 6), tasks.round(6).tolist()
@@ -43,13 +37,16 @@ def with_overall(p_overall: float, p_values: ArrayLike, share: float = OVERALL_S
     values = np.asarray(p_values, dtype=np.float64)
     k = values.size
     overall = min(p_overall / share, k * float(values.min()) / (1 - share), 1.0)
-    order = np.argsort(values, kind="stable")
     # With all K rejected, at most K - 1 are left to be true, whichever comes first.
-    left = np.minimum(np.arange(k, 0, -1), max(k - 1, 1))
-    stepped = np.maximum.accumulate(np.maximum(values[order] * left, overall))
+    return overall, _stepped(values, np.minimum(np.arange(k, 0, -1), max(k - 1, 1)), overall)
+
+
+def _stepped(values: Array, left: NDArray[np.int64], least: float = 0.0) -> Array:
+    """Return p-values times how many are left, from the smallest on, none below the one before."""
+    order = np.argsort(values, kind="stable")
     adjusted = np.empty_like(values)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return overall, adjusted
+    adjusted[order] = np.minimum(np.maximum.accumulate(np.maximum(values[order] * left, least)), 1.0)
+    return adjusted
 
 
 def e_bh(log_e_values: ArrayLike, log_shares: ArrayLike | None = None) -> Array:

@@ -4,8 +4,10 @@ Both complexities bound kl(C_S || C_D), the relative entropy from the training c
 with probability 1 - delta over the training environments S and the policy drawn. One such event gives the
 upper and the lower bound together, so one delta pays for both sides (docs/errata.md, item 9).
 
-**Assumes** everywhere in this file: i.i.d. training environments, costs in [0, 1], a prior chosen before
-the environments were seen, a deterministic training algorithm, and m >= 8 environments.
+**Guarantee** of each limit: with probability at least 1 - delta over S and the policy drawn, both limits on
+its expected cost C_D hold together. **Assumes** everywhere in this file: i.i.d. training environments, costs
+in [0, 1], a prior chosen before the environments were seen, a deterministic training algorithm, and m >= 8
+environments.
 """
 
 from __future__ import annotations
@@ -20,13 +22,10 @@ from boundwatch._support.validation import check_choice
 from boundwatch.bounds.kl import kl_inverse_lower, kl_inverse_upper
 from boundwatch.errors import InvalidSetting
 
-Array = NDArray[np.float64]
 Variant = Literal["kl", "pinsker"]
 """How Theorem 1 is solved for the expected cost."""
-
 Bound = Literal["pointwise", "kl", "pinsker"]
 """What training minimizes and certifies: the pointwise bound, or a `Variant` of Theorem 1."""
-
 MIN_ENVIRONMENTS = 8
 """Maurer's lemma, E exp(m kl) <= 2 sqrt(m), needs this many; every bound here rests on it."""
 
@@ -38,12 +37,9 @@ def renyi_divergence(
 
     D2(P || P0) = (μ-μ0)ᵀ Σ2⁻¹ (μ-μ0) - ½ ln(|Σ2| |Σ| / |Σ0|²) with Σ2 = 2Σ0 - Σ. The paper prints Σ2 in
     place of its inverse (docs/errata.md, item 1). It is ``inf`` where a variance reaches twice the prior's.
-    Arguments broadcast.
 
     >>> round(renyi_divergence([0.8], [1.2], [0.0], [1.0]), 6)
     0.820411
-    >>> renyi_divergence([0.0], [2.0], [0.0], [1.0])
-    inf
     """
     m, v, m0, v0 = _broadcast(mean, variance, prior_mean, prior_variance)
     if np.any(v >= 2 * v0):
@@ -57,8 +53,6 @@ def kl_divergence(
     mean: ArrayLike, variance: ArrayLike, prior_mean: ArrayLike, prior_variance: ArrayLike
 ) -> float:
     """Return the Kullback-Leibler divergence of N(mean, diag(variance)) from the prior Gaussian.
-
-    `renyi_divergence` is never smaller.
 
     >>> kl_divergence([1.0], [1.0], [0.0], [1.0])
     0.5
@@ -84,15 +78,14 @@ def log_density_ratio(
     return float(np.sum(0.5 * ((w - m0) ** 2 / v0 - (w - m) ** 2 / v - np.log(v / v0))))
 
 
-def _broadcast(*values: ArrayLike) -> tuple[Array, ...]:
+def _broadcast(*values: ArrayLike) -> tuple[NDArray[np.float64], ...]:
     return tuple(np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in values)))
 
 
 def pac_bayes_complexity(m: int, delta: float, renyi: float) -> float:
     """Return c of Theorem 1 before Pinsker: kl(C_S || C_D) <= c = (D2 + ln(2√m / (δ/2)³)) / m.
 
-    `renyi` is D2(P || P0), see `boundwatch.bounds.renyi_divergence`.
-    **Guarantee**: with probability at least 1 - delta over S and the policy drawn, for that policy.
+    `renyi` is D2(P || P0), see `renyi_divergence`.
 
     >>> round(pac_bayes_complexity(10_000, 0.01, 0.0), 6)
     0.002119
@@ -106,8 +99,7 @@ def pointwise_complexity(m: int, delta: float, log_ratio: float) -> float:
 
     Rivasplata, Kuzborskij, Szepesvári and Shawe-Taylor (2020), Theorem 1(i): Markov's inequality on
     E_S E_{w~P0} exp(m kl) <= 2√m, after a change of measure from P to P0 for the very w that was drawn.
-    `log_ratio` is ln P(w)/P0(w), see `boundwatch.bounds.log_density_ratio`.
-    **Guarantee**: with probability at least 1 - delta over S and the policy drawn, for that policy.
+    `log_ratio` is ln P(w)/P0(w), see `log_density_ratio`.
 
     >>> round(pointwise_complexity(10_000, 0.01, 0.0), 6)
     0.00099
@@ -121,14 +113,11 @@ def pointwise_complexity(m: int, delta: float, log_ratio: float) -> float:
 def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: Variant = "kl") -> float:
     """Return Theorem 1's upper bound on the expected cost of the policy drawn.
 
-    **Guarantee**: with probability at least 1 - delta over S and the policy drawn, C_D <= the result.
     `mean` is its mean cost C_S on the m training environments. The method ``"kl"`` inverts the relative
     entropy; ``"pinsker"`` relaxes it to C_S + √R as the paper prints.
 
-    >>> round(pac_bayes_upper(0.3, 10_000, 0.01, 0.0), 4)
-    0.3304
-    >>> round(pac_bayes_upper(0.3, 10_000, 0.01, 0.0, method="pinsker"), 4)
-    0.3326
+    >>> [round(pac_bayes_upper(0.3, 10_000, 0.01, 0.0, method), 4) for method in ("kl", "pinsker")]
+    [0.3304, 0.3326]
     """
     check_choice(method, "method", get_args(Variant))
     c = pac_bayes_complexity(m, delta, renyi)
@@ -136,13 +125,7 @@ def pac_bayes_upper(mean: float, m: int, delta: float, renyi: float, method: Var
 
 
 def pac_bayes_lower(mean: float, m: int, delta: float, renyi: float, method: Variant = "kl") -> float:
-    """Return Corollary 1's lower bound on the expected cost of the policy drawn.
-
-    **Guarantee**: on the same event as `pac_bayes_upper`, so both hold together with probability 1 - delta.
-
-    >>> round(pac_bayes_lower(0.3, 10_000, 0.01, 0.0), 4)
-    0.2708
-    """
+    """Return Corollary 1's lower bound, on the same event as `pac_bayes_upper`."""
     check_choice(method, "method", get_args(Variant))
     c = pac_bayes_complexity(m, delta, renyi)
     return max(mean - math.sqrt(c / 2), 0.0) if method == "pinsker" else float(kl_inverse_lower(mean, c))
@@ -151,22 +134,14 @@ def pac_bayes_lower(mean: float, m: int, delta: float, renyi: float, method: Var
 def pointwise_upper(mean: float, m: int, delta: float, log_ratio: float) -> float:
     """Return the pointwise upper bound on the expected cost of the policy drawn.
 
-    **Guarantee**: with probability at least 1 - delta over S and the policy drawn, C_D <= the result.
-
-    >>> round(pointwise_upper(0.3, 10_000, 0.01, 0.0), 4)
-    0.3206
+    >>> [round(of(0.3, 10_000, 0.01, 0.0), 4) for of in (pointwise_lower, pointwise_upper)]
+    [0.2799, 0.3206]
     """
     return float(kl_inverse_upper(mean, pointwise_complexity(m, delta, log_ratio)))
 
 
 def pointwise_lower(mean: float, m: int, delta: float, log_ratio: float) -> float:
-    """Return the pointwise lower bound, on the same event as `pointwise_upper`.
-
-    **Guarantee**: both hold together with probability at least 1 - delta over S and the policy drawn.
-
-    >>> round(pointwise_lower(0.3, 10_000, 0.01, 0.0), 4)
-    0.2799
-    """
+    """Return the pointwise lower bound, on the same event as `pointwise_upper`."""
     return float(kl_inverse_lower(mean, pointwise_complexity(m, delta, log_ratio)))
 
 

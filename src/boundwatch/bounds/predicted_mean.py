@@ -21,13 +21,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from boundwatch._support.validation import check_predictions
+from boundwatch.bounds.bets import Array
 from boundwatch.errors import InvalidSetting
-
-Array = NDArray[np.float64]
 
 STEPS = 1000
 """Means that are tested are the whole multiples of 1/STEPS in between; limits are rounded outward to them."""
@@ -77,12 +76,10 @@ class _Past:
     """Sums over trials, and what they say about the next one."""
 
     def __init__(self) -> None:
-        self.n = 0
-        self.sums = np.zeros(7)
+        self.n, self.sums = 0, np.zeros(7)
 
     def add(self, cost: float, luck: Luck) -> None:
-        self.n += 1
-        x = luck.value
+        self.n, x = self.n + 1, luck.value
         self.sums += (cost, cost * cost, x, x * x, cost * x, luck.most, luck.least)
 
     def guess(self) -> tuple[float, tuple[float, float], tuple[float, float]]:
@@ -107,20 +104,11 @@ class _Past:
 class MeanBets:
     """Bets against many means at once, from below and from above, one trial at a time.
 
-    Parameters
-    ----------
-    delta_lower, delta_upper
-        Probability with which each limit may ever fail.
-    alone
-        The share of the capital that ignores predictions.
-    horizon
-        The number of trials, if there is one look after all of them: bets are then those of the cheapest way
-        to have 1/delta after the last one, the delta of a digital option.
-    means
-        Those to test; left out, a fine grid.
+    The deltas are the probabilities with which each limit may ever fail, `alone` the share of the capital
+    that ignores predictions. `horizon` is the number of trials, if there is one look after all of them: bets
+    are then those of the cheapest way to have 1/delta after the last one, the delta of a digital option.
+    `means` are those to test; left out, a fine grid.
 
-    Examples
-    --------
     >>> bets = MeanBets.anytime(0.05, 0.05)
     >>> rng = np.random.default_rng(0)
     >>> for scene, *others in rng.choice([0.1, 0.1, 0.1, 0.9], (120, 5)):
@@ -164,8 +152,8 @@ class MeanBets:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Both."""
-        return self.lower, self.upper
+        """Both; if they cross, one has failed, and they are moved outward."""
+        return min(self.lower, self.upper), max(self.lower, self.upper)
 
     def refuted(self, side: int) -> bool:
         """Return whether every mean is refuted: as too low (0), or as too high (1)."""

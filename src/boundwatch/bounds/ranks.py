@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from boundwatch.bounds.bets import Array, Counts
+
 _POWERS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 # Besides, a part of the capital on the ranks before a cut. Where only a few different values occur, the worst
 # rank of a tie is its last one. A power wins most on the first ranks, a cut on all before it alike.

@@ -1,10 +1,9 @@
 """Two fixed numbers of trials, all failing or not: does the second rate exceed the first by a margin or more.
 
-The p-value of "p1 - p0 <= margin" is unconditional: the probability, at the worst pair of rates, of what was
-seen or of anything that ranks as more extreme. Outcomes are ranked by how often a rate drawn from the exact
-lower limits of the second series lies within the margin of one drawn from the exact upper limits of the
-first, each at a random level. At a margin of 0 that ranks as Fisher's exact p-value does, so the result is
-Boschloo's test, which is never weaker than Fisher's.
+The p-value of "p1 - p0 <= margin" is the probability, at the worst pair of rates, of what was seen or of
+anything that ranks as more extreme: by how often a rate drawn from the exact lower limits of the second
+series lies within the margin of one drawn from the exact upper limits of the first, each at a random level.
+At a margin of 0 that ranks as Fisher's exact p-value does, so the result is Boschloo's test.
 
 The worst pair lies on the line p1 = p0 + margin. On it the probability is a polynomial: draw a bit per
 trial that is 1 with probability s. With margin m >= 0 a trial of the first series fails with probability
@@ -12,15 +11,12 @@ trial that is 1 with probability s. With margin m >= 0 a trial of the first seri
 So p0 = (1 - m) s and p1 = m + (1 - m) s, and given the sum S of all bits nothing depends on s. The chances
 given S are Bernstein coefficients, and the largest of them bounds the probability for every s at once.
 
-All that takes tables as large as the square of the larger number. Where they would be too large, which the
-numbers of trials alone decide, Fisher's exact p-value itself is taken at a margin of 0: with so many trials
-it is hardly weaker. At other margins outcomes are ranked by the likelihood ratio W, the smallest over rates c
-of n0 kl(k0/n0, c) + n1 kl(k1/n1, c + margin), where a series that agrees with the hypothesis at c counts 0.
-At every c that grows with k1 and falls with k0, and so does W: an outcome and all that rank as high are k1 >=
-needed(k0), where needed grows with k0. So their chance grows with p1 and falls with p0. On an interval of p0
-it is at most its value with p0 at one end and p1 at the other, and finitely many intervals bound it for all
-rates. Only rates p0 within exact limits are looked at; how often those fail, `BETA`, is added (Berger, Boos
-1994).
+Where such tables would be too large, which the numbers of trials alone decide, Fisher's exact p-value is
+taken at a margin of 0; at others outcomes are ranked by the likelihood ratio W, the smallest over rates c of
+n0 kl(k0/n0, c) + n1 kl(k1/n1, c + margin), where a series that agrees with the hypothesis at c counts 0. W
+grows with k1 and falls with k0, so an outcome and all that rank as high are k1 >= needed(k0), whose chance
+grows with p1 and falls with p0: finitely many intervals of p0 bound it for all rates. Only rates p0 within
+exact limits are looked at; how often those fail, `BETA`, is added (Berger, Boos 1994).
 """
 
 from __future__ import annotations
@@ -35,14 +31,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from boundwatch.bounds import held_out, two_sample
+from boundwatch.bounds.bets import Array, Counts
 from boundwatch.bounds.halving import halve
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
 _NODES = 256
-MOST_CELLS = 1_100_000
-"""Above so many entries its largest table is not computed: it would take longer than a second."""
+MOST_CELLS = 1_100_000  # of the largest table; more would take longer than a second
 _GRID = 2048  # limits on a difference are multiples of one over this
 _STEPS = range(1 - _GRID, _GRID)
 _SOME = 65  # rates at which a chance is computed before it is bounded for all
@@ -65,10 +58,8 @@ def rate_difference_p_value(n0: int, k0: int, n1: int, k1: int, margin: float = 
     and every pair of rates, over the draw of both series. **Assumes**: independent trials, and numbers of
     trials fixed in advance.
 
-    >>> round(rate_difference_p_value(50, 4, 10, 5), 5)
-    0.0017
-    >>> round(rate_difference_p_value(50, 4, 10, 5, margin=0.1), 3)
-    0.019
+    >>> round(rate_difference_p_value(50, 4, 10, 5), 5), round(rate_difference_lower(50, 4, 10, 5, 0.05), 3)
+    (0.0017, 0.15)
     """
     if is_computable(n0, n1):
         return _chance(n0, n1, _as_extreme(n0, k0, n1, k1, margin), margin)
@@ -96,9 +87,6 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
 
     **Guarantee**: with probability at least 1 - alpha, over the draw of both series, at most p1 - p0.
     **Assumes**: as `rate_difference_p_value`.
-
-    >>> round(rate_difference_lower(50, 4, 10, 5, 0.05), 3)
-    0.15
     """
     if not is_computable(n0, n1):
         return _large_lower(n0, k0, n1, k1, alpha)
@@ -115,8 +103,7 @@ def rate_difference_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> f
 def _large_lower(n0: int, k0: int, n1: int, k1: int, alpha: float) -> float:
     """Return the same limit for very many trials, with outcomes ranked by the likelihood ratio's limit.
 
-    That is the largest margin at which it reaches a rank. What has a limit as large as the one seen reaches
-    the rank at that margin, because the ratio falls with the margin.
+    That is the largest margin at which it reaches a rank; the ratio falls with the margin.
     """
     rank = typical_rank(alpha)
     seen = bisect_left(_STEPS, True, key=lambda i: bool(likelihood_ratio(n0, k0, n1, k1, i / _GRID) < rank))
@@ -299,13 +286,9 @@ def likelihood_ratio(n0: int, k0: ArrayLike, n1: int, k1: ArrayLike, margin: flo
 
     low, high = halve(low, high, falls, 50)
     c = (low + high) / 2
-    q = np.clip(c + margin, 0.0, 1.0)
-    found = n0 * _divergence(first, np.maximum(c, first)) + n1 * _divergence(second, np.minimum(q, second))
+    pairs = (n0, first, np.maximum(c, first)), (n1, second, np.minimum(np.clip(c + margin, 0.0, 1.0), second))
+    found = sum(n * (special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q)) for n, p, q in pairs)
     return np.asarray(np.where(second - margin > first, found, 0.0))
-
-
-def _divergence(p: Array, q: Array) -> Array:
-    return np.asarray(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
 
 
 def typical_rank(level: float) -> float:
@@ -323,7 +306,7 @@ class Alarms:
     rows: Counts
     """The first k0 of each block of rows, and the end; what is outside counts as an alarm."""
     needed: Counts
-    """The fewest k1 in each block: its first row needs the fewest."""
+    """The fewest k1 in each block."""
 
     @classmethod
     def ranked(cls, n0: int, k0: int, n1: int, margin: float, rank: float) -> Alarms:

@@ -13,8 +13,8 @@ complete rounds, and good guesses leave in Y only how a task's trials differ fro
 differ. The size must not change within a round: see ``docs/theory.md``.
 
 Guesses and sizes follow from earlier rounds. A bet risks at most 95 % of its capital at the highest cost; its
-factor then never falls with m, so neither does the capital, and the means that any round has refuted reach
-from 1 down to a root. That is the upper limit. The lower one is that of 1 - cost.
+factor then never falls with m, so the means that any round has refuted reach from 1 down to a root. That is
+the upper limit. The lower one is that of 1 - cost.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from boundwatch.bounds.bets import Array
 from boundwatch.bounds.halving import halve
-
-Array = NDArray[np.float64]
 
 _MOST = 0.95  # of the capital; see `boundwatch.bounds.anytime`
 _HEAD_START = 100  # trials by which sizes are smaller than the best ones for so few
@@ -46,15 +45,14 @@ class Centered:
     """Rounds without the differences between tasks, and what was known before each of them.
 
     `values` are the Y of the docstring above, (rounds, tasks), `tops` and `bottoms` the highest and the
-    lowest that a cost in [0, 1] could have given in each round, `variances` the guesses of theirs, `squares`
-    what the round adds to them. Arrays may have further axes in front: many streams at once.
+    lowest that a cost in [0, 1] could have given in each round, `variances` the guesses of theirs. Arrays may
+    have further axes in front: many streams at once.
     """
 
     values: Array
     tops: Array
     bottoms: Array
     variances: Array
-    squares: Array
 
     @classmethod
     def of(cls, costs: Array, weights: Array) -> Centered:
@@ -72,7 +70,7 @@ class Centered:
         variances = (earlier + _GUESSED_VARIANCE * float(shares @ weights)) / (numbers + 1)
         tops = (middle + shares * (1 - guesses)).max(axis=-1)
         bottoms = (middle - shares * guesses).min(axis=-1)
-        return cls(values, tops, bottoms, variances, squares)
+        return cls(values, tops, bottoms, variances)
 
     def sizes(self, evidence: float) -> Array:
         """Return the size of each round's bet, near the best one for so much evidence (a log wealth)."""
@@ -81,10 +79,7 @@ class Centered:
         return np.asarray(np.sqrt(2 * evidence / (self.variances * (after + _HEAD_START))))
 
     def log_factors(self, sizes: Array, means: Array) -> Array:
-        """Return by what each round multiplies a bet that the mean is below each of some: (means, rounds).
-
-        It never falls with the mean. Of many streams, there is a mean for each.
-        """
+        """Return by what each round multiplies a bet that the mean is below each of some: (means, rounds)."""
         risk = np.maximum(self.tops - means[..., None], 1e-12)
         placed = np.minimum(sizes, _MOST / risk)
         factors = 1 + placed[..., None] * (means[..., None, None] - self.values)
@@ -93,7 +88,7 @@ class Centered:
 
     def mirrored(self) -> Centered:
         """Return the same for 1 - cost."""
-        return Centered(1 - self.values, 1 - self.bottoms, 1 - self.tops, self.variances, self.squares)
+        return Centered(1 - self.values, 1 - self.bottoms, 1 - self.tops, self.variances)
 
 
 def rounds_upper(costs: ArrayLike, delta: float, weights: Sequence[float] | Array | None = None) -> float:
@@ -106,36 +101,28 @@ def rounds_upper(costs: ArrayLike, delta: float, weights: Sequence[float] | Arra
     `costs` are those of complete rounds in their order, (rounds, tasks); `weights` those of the tasks in the
     mean, positive, with the sum 1; left out, all count alike.
 
-    >>> rounds = np.array([[0, 1, 0, 0]] * 20)
-    >>> round(rounds_upper(rounds, 0.05), 3)
-    0.3
+    >>> [round(of([[0, 1, 0, 0]] * 20, 0.05), 3) for of in (rounds_lower, rounds_upper)]
+    [0.201, 0.3]
     """
-    values = np.asarray(costs, dtype=np.float64)
-    return _upper(Centered.of(values, _weights(values, weights)), delta)
+    return _upper(_centered(costs, weights), delta)
 
 
 def rounds_lower(costs: ArrayLike, delta: float, weights: Sequence[float] | Array | None = None) -> float:
-    """Return the same from below.
-
-    >>> round(rounds_lower([[0, 1, 0, 0]] * 20, 0.05), 3)
-    0.201
-    """
-    values = np.asarray(costs, dtype=np.float64)
-    return max(1 - _upper(Centered.of(values, _weights(values, weights)).mirrored(), delta) - 1e-15, 0.0)
+    """Return the same from below."""
+    return max(1 - _upper(_centered(costs, weights).mirrored(), delta) - 1e-15, 0.0)
 
 
 def refuted_by_rounds(
     costs: Array, mean: float, delta: float, weights: Sequence[float] | Array | None = None
 ) -> NDArray[np.bool_]:
-    """Return whether any round has refuted "the mean is that or more", for many streams of rounds at once.
-
-    These are the streams, (..., rounds, tasks), whose `rounds_upper` is that mean or less.
-    """
-    return _refutes(Centered.of(costs, _weights(costs, weights)), mean, delta)
+    """Return of which streams, (..., rounds, tasks), `rounds_upper` is that mean or less."""
+    return _refutes(_centered(costs, weights), mean, delta)
 
 
-def _weights(costs: Array, weights: Sequence[float] | Array | None) -> Array:
-    return equal_weights(costs.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
+def _centered(costs: ArrayLike, weights: Sequence[float] | Array | None) -> Centered:
+    values = np.asarray(costs, dtype=np.float64)
+    shares = equal_weights(values.shape[-1]) if weights is None else np.asarray(weights, dtype=np.float64)
+    return Centered.of(values, shares)
 
 
 def _refutes(centered: Centered, mean: float, delta: float) -> NDArray[np.bool_]:

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.bounds import held_out, two_sample
-from boundwatch.bounds.halving import halve
-
-Array = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from boundwatch.bounds.bets import Array, Counts
+from boundwatch.bounds.halving import from_above, halve
 
 _LOWEST_WEIGHT = 30
 _MORE_WEIGHT = 10
@@ -59,12 +57,12 @@ def stratified_p_value(n0: ArrayLike, k0: ArrayLike, n1: ArrayLike, k1: ArrayLik
     open_ = (totals > 0) & (totals < trials)  # elsewhere the totals leave nothing open
     if not open_.any():
         return 1.0
-    weights, parts = _weights(totals, trials), []
-    beyond = 0
+    weights, parts, beyond = _weights(totals, trials), [], 0
     for n, m, t, k, u in np.stack([old, new, totals, seen, weights], axis=1)[open_].tolist():
-        least = max(0, t - n)
-        parts.append((u, _new_failures(n, m, t, least)))
-        beyond += u * (k - least)
+        fewest = max(0, t - n)
+        possible = np.arange(fewest, min(m, t) + 1)  # numbers of new failures
+        parts.append((u, np.exp(two_sample.log_hypergeometric(m, possible, n, t))))
+        beyond += u * (k - fewest)
     # Each chance is the exponential of a sum of logarithms of factorials, which are off by their last digit.
     slack = 1e-14 * float((trials * np.log1p(trials)).sum())
     return min((_tail(parts, beyond) if parts[0][0] > 1 else _plain_tail(parts, beyond)) * (1 + slack), 1.0)
@@ -80,12 +78,6 @@ def _weights(totals: Counts, trials: Counts) -> Counts:
     precision = 1 / (rates * (1 - rates))
     weights: Counts = _LOWEST_WEIGHT + np.round(_MORE_WEIGHT * precision / precision.max()).astype(np.int64)
     return weights
-
-
-def _new_failures(n: int, m: int, total: int, least: int) -> Array:
-    """Return the chances that so many of all failures, at least `least`, are in the m new trials."""
-    k = np.arange(least, min(m, total) + 1)
-    return np.exp(two_sample.log_hypergeometric(m, k, n, total))
 
 
 def _tail(parts: list[tuple[int, Array]], beyond: int) -> float:
@@ -126,8 +118,8 @@ def pooled_lower(failures: ArrayLike, n: int, delta: float) -> Array:
     **Guarantee**: with probability at least 1 - delta over the draw of the trials, at most their mean rate.
     **Assumes**: independent trials whose number, and rates, were fixed in advance.
 
-    >>> pooled_lower([0, 1, 2, 7], 10, 0.05).round(4).tolist()
-    [0.0, 0.005, 0.0368, 0.3934]
+    >>> [of([0, 1, 2, 7], 10, 0.05).round(4).tolist() for of in (pooled_lower, pooled_upper)]
+    [[0.0, 0.005, 0.0368, 0.3934], [0.2589, 0.3942, 0.5069, 0.9127]]
     """
     k = np.asarray(failures, dtype=np.float64)
     limit = np.minimum(held_out.clopper_pearson_lower(k, n, delta), np.maximum(k - 1, 0) / n)
@@ -135,13 +127,8 @@ def pooled_lower(failures: ArrayLike, n: int, delta: float) -> Array:
 
 
 def pooled_upper(failures: ArrayLike, n: int, delta: float) -> Array:
-    """Return the upper limit by counting successes; see `pooled_lower`.
-
-    >>> pooled_upper([0, 9], 10, 0.05).round(4).tolist()
-    [0.2589, 0.995]
-    """
-    mirrored = pooled_lower(n - np.asarray(failures, dtype=np.float64), n, delta)
-    return np.minimum(np.nextafter(1 - mirrored, 2.0), 1.0)
+    """Return the upper limit by counting successes; see `pooled_lower`."""
+    return from_above(pooled_lower(n - np.asarray(failures, dtype=np.float64), n, delta))
 
 
 def weighted_p_value(means: ArrayLike, n: ArrayLike, weights: ArrayLike, null: float) -> float:
@@ -154,11 +141,11 @@ def weighted_p_value(means: ArrayLike, n: ArrayLike, weights: ArrayLike, null: f
     and all tasks, over the draw of all costs. **Assumes**: independent costs in [0, 1], those of a task with
     one expected value, and numbers of them fixed in advance.
 
-    >>> round(weighted_p_value([0.6, 0.5], [40, 20], [0.5, 0.5], 0.3), 6)
-    0.000774
+    >>> old = [0.6, 0.5], [40, 20], [0.5, 0.5]
+    >>> round(weighted_p_value(*old, 0.3), 6), round(weighted_lower(*old, 0.05), 4)
+    (0.000774, 0.3842)
     """
-    sums = _Sums(np.asarray(n, dtype=np.float64), np.asarray(weights, dtype=np.float64))
-    total = float(np.asarray(means, dtype=np.float64) @ sums.weights)
+    sums, total = _Sums.of(means, n, weights)
     if total <= null:
         return 1.0
     if null < sums.lowest:
@@ -176,12 +163,8 @@ def weighted_lower(means: ArrayLike, n: ArrayLike, weights: ArrayLike, delta: fl
 
     **Guarantee**: with probability at least 1 - delta over the draw of all costs, at most the weighted sum
     of the expected costs. **Assumes**: as `weighted_p_value`.
-
-    >>> round(weighted_lower([0.6, 0.5], [40, 20], [0.5, 0.5], 0.05), 4)
-    0.3842
     """
-    sums = _Sums(np.asarray(n, dtype=np.float64), np.asarray(weights, dtype=np.float64))
-    total, log_delta = float(np.asarray(means, dtype=np.float64) @ sums.weights), float(np.log(delta))
+    (sums, total), log_delta = _Sums.of(means, n, weights), float(np.log(delta))
 
     def limits(steps: Array) -> Array:
         allowed = log_delta + steps * total  # the logarithm of the moment that such a chance leaves
@@ -197,13 +180,17 @@ class _Sums:
     """Weighted sums of the mean costs of tasks with n trials each, and their exponential moments.
 
     A task of expected cost p adds at most n ln(1 + p (exp(step weight / n) - 1)) to the logarithm of a
-    moment. The most that tasks of a given sum add up to is bounded by Lagrange: for every price, by the most
-    that they add less price times sum, plus price times the given sum. So every step and every price gives a
-    valid bound, and a search need not be exact.
+    moment. The most that tasks of a given sum add up to is, for every price, at most the most that they add
+    less price times sum, plus price times the given sum (Lagrange). So a search need not be exact.
     """
 
     n: Array
     weights: Array
+
+    @classmethod
+    def of(cls, means: ArrayLike, n: ArrayLike, weights: ArrayLike) -> tuple[_Sums, float]:
+        sums = cls(np.asarray(n, dtype=np.float64), np.asarray(weights, dtype=np.float64))
+        return sums, float(np.asarray(means, dtype=np.float64) @ sums.weights)
 
     @property
     def lowest(self) -> float:

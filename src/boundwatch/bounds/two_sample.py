@@ -11,10 +11,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-Array = NDArray[np.float64]
+from boundwatch.bounds.bets import Array
+
 # Sums of thousands of rounded terms and logarithms of binomial coefficients are off by less than this.
 SLACK = 1e-10
 _MOST_CONVOLVED = 1000  # 2 to this power is a float, and so is 1 over it
