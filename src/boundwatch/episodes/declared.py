@@ -7,6 +7,7 @@ matters to the guarantee, and that nobody declared, are refused. ``as_is`` silen
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -213,11 +214,11 @@ class Declared:
             said.discard(normal(self.design.strata))  # those of a certificate, where no strata are judged
         if self.answers and "count" not in self.answers:  # rows are time: sharing a task is no answer
             said -= {"task"} - measured.union(map(normal, replace(self.design, pair_by=()).columns))
-        for name in names:
+        for name, times in Counter(names).items():
             key = normal(name)
             if key in known and key not in said and (self.answers or not known[key].in_order):
                 layout.questions[name] = known[key]
-            if name not in layout.wanted and names.count(name) == 1:
+            if name not in layout.wanted and times == 1:
                 layout.numbering.extend([name] if key in NUMBERING else ())
                 layout.scenes.extend([name] if key in SCENES and not self.as_is else ())
 
