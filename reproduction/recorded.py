@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,28 +73,6 @@ def thresholds() -> dict[str, dict[str, float]]:
     """
     found: dict[str, dict[str, float]] = _read(CURVES)["drone_bounds_mm"]
     return found
-
-
-def implied_cost(d_thresh: str = "500") -> float:
-    """Return the expected cost in training that an authors' curve implies; they did not publish it.
-
-    Their test declares ADVERSE in half of the datasets of 50 where the expected cost is its threshold, which
-    the bound gives; the shift there, interpolated, is the threshold less the cost in training.
-
-    Examples
-    --------
-    >>> {name: round(thresholds()[name]["upper"] - implied_cost(name), 3) for name in thresholds()}
-    {'100': 0.01, '300': 0.01, '500': 0.011, '750': 0.033, '1000': 0.028}
-    """
-    rows = sorted((point.shift, point.share("hypothesis-test")) for point in _adverse(d_thresh))
-    below = max(row for row in rows if row[1] < 0.5)
-    above = min(row for row in rows if row[1] >= 0.5 and row > below)
-    half = below[0] + (above[0] - below[0]) * (0.5 - below[1]) / (above[1] - below[1])
-    return float(thresholds()[d_thresh]["upper"] + math.sqrt(math.log(1 / 0.05) / 100) - half)
-
-
-def _adverse(d_thresh: str) -> list[Published]:
-    return [point for point in published("figure_4_difficulty", d_thresh).values() if point.shift > 0]
 
 
 def simulated_placements() -> dict[int, NDArray[np.float64]]:

@@ -74,7 +74,7 @@ def _difficulty() -> difficulty.Results:
     curve = recorded.published("figure_4_difficulty")
     rows = [row for detector in difficulty.DETECTORS for row in _rows(curve, detector)]
     benign = {str(PAPERS_N): margin(PAPERS_N, ALPHA - DELTA)}
-    return difficulty.Results(rows, _limits(), recorded.implied_cost(), benign)
+    return difficulty.Results(rows, _limits(), cost_function.authors_cost(), benign)
 
 
 def _rates() -> rates.Results:
@@ -105,8 +105,8 @@ def _cost_function() -> cost_function.Results:
                 lower=mine["lower"],
                 upper=mine["upper"],
                 training_cost=mine["training_cost"],
-                expected_cost=recorded.implied_cost(name),
-                standard_error=0.0,  # interpolated, not estimated
+                expected_cost=cost_function.authors_cost(name),
+                standard_error=0.0,  # not published
                 bounds={"upper_pinsker": mine["upper"]},
             )
         )

@@ -87,11 +87,14 @@ def test_a_worker_that_is_replaced_does_not_keep_the_others_waiting():
 
 
 def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
-    monkeypatch.setattr(parallel, "LINE_EVERY", 0.0)
     with parallel.progress_bar("flying") as progress:
-        task = progress.add_task("", total=3, note="")
+        task = progress.add_task("", total=None, note="a minute each")
+        progress.update(task, total=3)  # how much there is to do is said at once
+        progress.update(task, advance=1)
+        monkeypatch.setattr(parallel, "LINE_EVERY", 0.0)
         progress.update(task, advance=1, note="the second drone")
-    assert capsys.readouterr().err == "flying: 1 of 3, 0.0 minutes the second drone\n"
+    said = capsys.readouterr().err
+    assert said == "flying: 0 of 3, 0.0 minutes a minute each\nflying: 2 of 3, 0.0 minutes the second drone\n"
     with parallel.progress_bar(None) as progress:
         progress.update(progress.add_task("", total=3, note=""), advance=1)
     assert capsys.readouterr().err == ""

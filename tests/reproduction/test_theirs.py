@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reproduction.certification import AUTHORS
+from reproduction.cost_function import authors_cost
+from reproduction.judging import margin
 from reproduction.runner import EXPERIMENTS, judge
 
 from doctored.made_up import judged
@@ -14,7 +16,7 @@ NOT_YES = {
     "difficulty": {},
     "rates": {2: "not checkable here", 4: "partly"},  # no curve below 5 %; BENIGN at -0.068 in 8 of 2000
     "baselines": {},
-    "cost-function": {},
+    "cost-function": {0: "no"},  # at 300 mm their cost is above their upper limit
     "mug-placement": {0: "partly", 2: "no", 4: "not checkable here"},
 }
 
@@ -39,19 +41,26 @@ def test_their_votes_stand_in_a_column_of_their_own_beside_the_papers_claims_alo
     experiment = EXPERIMENTS["cost-function"]
     (results,) = theirs.results("cost-function")
     paper, ours = judge(experiment, {"pointwise": [results] * 2}, [results])
-    assert paper.votes == {"pointwise": ["yes", "yes"], AUTHORS: ["yes"]}
+    assert paper.votes == {"pointwise": ["no", "no"], AUTHORS: ["no"]}
     assert list(ours.votes) == ["pointwise"]
 
 
-def test_the_implied_cost_is_where_their_curve_would_cross_half():
-    """A curve from the formula, with normal means of known spread, gives its cost back."""
-    truth, bound = recorded.implied_cost(), recorded.thresholds()["500"]["upper"]
-    threshold = bound + np.sqrt(np.log(1 / 0.05) / 100)
-    shifts = {
-        point.shift: point.share("hypothesis-test")
-        for point in recorded.published("figure_4_difficulty").values()
-    }
-    assert all((truth + shift > threshold) == (share > 0.5) for shift, share in shifts.items() if shift > 0)
+def test_their_adverse_curve_fits_the_cost_that_their_easiest_setting_implies():
+    """At 500 mm most datasets are ADVERSE exactly where implied cost and shift exceed the threshold."""
+    threshold = recorded.thresholds()["500"]["upper"] + margin(50, 0.05)
+    curve = recorded.published("figure_4_difficulty").values()
+    found = {p.shift: p.share("hypothesis-test") for p in curve}
+    assert all((authors_cost() + shift > threshold) == (share > 0.5) for shift, share in found.items())
+
+
+def test_their_benign_curves_do_not_fit_their_lower_limits():
+    """Errata: at 300 mm BENIGN in all datasets, with a lower limit below the margin of 50 trials."""
+    limits = recorded.thresholds()["300"]
+    easiest = recorded.published("figure_4_difficulty", "300")["difficulty:-9"]
+    for detector, level in (("hypothesis-test", 0.05), ("confidence-interval", 0.04)):
+        assert limits["lower"] < margin(50, level)
+        assert easiest.share(detector, "benign") == 1.0
+    assert authors_cost("300") > limits["upper"]
 
 
 def made(**apart: float) -> labels.Results:
