@@ -7,6 +7,7 @@ failure rates of scenes are Beta, with ten unrun scenes per trial. Settings were
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import zip_longest
 from typing import Any
 
@@ -14,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import boundwatch as bw
+from boundwatch._support.parallel import in_parallel
 
 SEED = 3203
-RUNS = 24
+RUNS = {"once": 100, "campaign": 50, "compare": 200}
 MOST = 500
 UNRUN = 10
 PREDICTORS = [
@@ -36,15 +38,29 @@ Trials = tuple[Array, Array, Array]
 
 def run() -> dict[str, Any]:
     """Measure, and return the numbers."""
-    rows = []
-    for cells, measure in ((ONCE, once), (CAMPAIGNS, campaign), (COMPARED, compare)):
-        for cell in cells:
-            for kind, correlation in PREDICTORS:
-                rng = np.random.default_rng([SEED, len(rows)])
-                both = np.array([measure(rng, kind, correlation, *cell) for _ in range(RUNS)])
-                rows.append(row(measure.__name__, cell, kind, correlation, both))
-                print(say(rows[-1]), flush=True)
+    work = [
+        (measure, cell, kind, correlation)
+        for cells, measure in ((COMPARED, compare), (ONCE, once), (CAMPAIGNS, campaign))
+        for cell in cells
+        for kind, correlation in PREDICTORS
+    ]
+    rows = in_parallel(measured, [(number, *each) for number, each in enumerate(work)], jobs=2)
     return {"seed": SEED, "runs": RUNS, "unrun": UNRUN, "rows": rows}
+
+
+def measured(
+    number: int,
+    measure: Callable[..., tuple[float, float]],
+    cell: tuple[float, float],
+    kind: str,
+    correlation: float,
+) -> dict[str, Any]:
+    """Return what was saved in one cell, and print it."""
+    rng, what = np.random.default_rng([SEED, number]), measure.__name__
+    both = np.array([measure(rng, kind, correlation, *cell) for _ in range(RUNS[what])])
+    found = row(what, cell, kind, correlation, both)
+    print(say(found), flush=True)
+    return found
 
 
 def row(what: str, cell: tuple[float, float], kind: str, correlation: float, both: Array) -> dict[str, Any]:
@@ -124,7 +140,8 @@ def say(found: dict[str, Any]) -> str:
 
 def show(results: dict[str, Any]) -> None:
     """Print the table, the losses first."""
-    print(f"{results['runs']} runs per row, {results['unrun']} unrun scenes, seed {results['seed']}")
+    runs = ", ".join(f"{n} runs of {what}" for what, n in results["runs"].items())
+    print(f"{runs} per row, {results['unrun']} unrun scenes, seed {results['seed']}")
     for found in sorted(results["rows"], key=lambda each: each["saved"]):
         print(say(found))
 

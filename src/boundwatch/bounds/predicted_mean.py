@@ -34,7 +34,7 @@ HEDGE = 0.8
 """The share of the error rate that is for costs alone, where these have a better test than bets."""
 _SIZES = np.geomspace(0.05, 1.2, 12)[:, None]  # in standard deviations of a trial without what luck explains
 _MOST = 0.99  # of the capital, that a bet may risk
-_ENOUGH = 1 + 1e-9  # of the capital that refutes, against rounding
+ENOUGH = 1 + 1e-9  # of the capital that refutes, against rounding
 # Trials of variance 1/4 that everybody is taken to have seen, and the chance that a slope is none.
 _PRIOR, _RIDGE, _CAUTION = 0.25, 0.05, 2.0
 
@@ -72,13 +72,19 @@ def lucks_of(predicted: Sequence[float | None], unlabeled: Sequence[ArrayLike]) 
     return [luck_of(*each) for each in zip(predicted, unlabeled, strict=True)]
 
 
-class _Past:
+def controls_of(lucks: Sequence[Luck], slope: float) -> list[tuple[float, float]]:
+    """Return what each luck adds to a cost, and the most that it could have."""
+    return [(slope * each.value, max(slope * each.most, slope * each.least)) for each in lucks]
+
+
+class Past:
     """Sums over trials, and what they say about the next one."""
 
     def __init__(self) -> None:
         self.n, self.sums = 0, np.zeros(7)
 
     def add(self, cost: float, luck: Luck) -> None:
+        """Count one more trial."""
         self.n, x = self.n + 1, luck.value
         self.sums += (cost, cost * cost, x, x * x, cost * x, luck.most, luck.least)
 
@@ -126,7 +132,7 @@ class MeanBets:
         horizon: int | None = None,
         means: Array | None = None,
     ) -> None:
-        self._past, self._horizon = _Past(), horizon
+        self._past, self._horizon = Past(), horizon
         self._deltas = delta_lower, delta_upper
         known = [share for share in (alone, 1 - alone) if share]
         self._uses = np.repeat([0.0, 1.0][-len(known) :], 1 if horizon else len(_SIZES))[:, None]
@@ -168,8 +174,7 @@ class MeanBets:
         slope, ratios, risks = self._past.guess()
         for side, x in enumerate((cost, 1 - cost)):
             if self._means[side].size:
-                sign = slope * (1 - 2 * side)
-                controls = [(sign * each.value, max(sign * each.most, sign * each.least)) for each in lucks]
+                controls = controls_of(lucks, slope * (1 - 2 * side))
                 self._bet(side, x, controls, np.sqrt(ratios), risks[side])
         self._past.add(cost, Luck(*map(sum, zip(*lucks, strict=True))))
 
@@ -193,7 +198,7 @@ class MeanBets:
             gains = gains - uses * np.minimum(1.0, room / np.maximum(sizes * worst, 1e-12)) * control
         capital *= 1 + sizes * gains
         wealth = capital.sum(axis=0)
-        open_ = wealth < _ENOUGH / self._deltas[side]
+        open_ = wealth < ENOUGH / self._deltas[side]
         if not open_.all():
             self._means[side], self._capital[side] = means[open_], np.ascontiguousarray(capital[:, open_])
 

@@ -19,11 +19,12 @@ from boundwatch._support.validation import check_costs, check_flag, check_level,
 from boundwatch.bounds.bets import Bets, CostGrid
 from boundwatch.bounds.joint_evidence import references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
-from boundwatch.bounds.predicted_mean import HEDGE, Luck, MeanBets, luck_of
+from boundwatch.bounds.predicted_mean import Luck, MeanBets, luck_of
 from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.late import late_line
 from boundwatch.comparison.margin import LATER, has_table, margin_table
+from boundwatch.comparison.predicted import GoalBets
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
@@ -97,8 +98,8 @@ class PolicyComparison:
         that did not depend on their outcomes**. Independent trials of 0 and 1 only. The verdict is then that
         of a certified reference and a stream (`joint_region`).
     predictions
-        Whether trials come with predicted costs, as in `PredictedTest`: narrower limits if these are good,
-        and valid ones whatever they are. Costs alone keep 0.8 of `alpha`. One task, not `finished`.
+        Whether trials come with predicted costs, as in `PredictedTest`: fewer trials and narrower limits if
+        these are good, and a valid verdict whatever they are. One task, not `finished`, no `horizon`.
 
     Examples
     --------
@@ -134,10 +135,9 @@ class PolicyComparison:
         if self.finished and (self.paired or not self.binary or self.horizon is not None or self.tasks > 1):
             problem = "goes with independent trials of 0 and 1, of one task, without a horizon"
             raise InvalidSetting(problem, name="finished", value=True, remedy="leave it out")
-        if self.predictions and (self.finished or self.tasks > 1):
-            remedy = "leave them out"
-            raise InvalidSetting("go with one task, not finished", name="predictions", remedy=remedy)
-        self._own = HEDGE * self.alpha if self.predictions else self.alpha
+        if self.predictions and (self.finished or self.tasks > 1 or self.horizon is not None):
+            problem = "go with one task, not finished, without a horizon"
+            raise InvalidSetting(problem, name="predictions", remedy="leave them out")
         self._bets = DifferenceBets()
         # Evidence that A costs more than B less the margin.
         self._counts = self.binary and self.tasks == 1
@@ -156,7 +156,8 @@ class PolicyComparison:
     @cached_property
     def region(self) -> Region | SignRegion | None:
         """Where costs of 0 and 1 of one task decide; None for others, where an e-value of 1/alpha does."""
-        return find_region(self._own, paired=self.paired, horizon=self.horizon) if self._counts else None
+        counts = self._counts and not self.predictions
+        return find_region(self.alpha, paired=self.paired, horizon=self.horizon) if counts else None
 
     def reset(self) -> None:
         """Forget all costs and the verdict: what follows is a new comparison with its own error rate."""
@@ -166,10 +167,9 @@ class PolicyComparison:
         self.no_worse = False
         self._costs: tuple[list[float], list[float]] = ([], [])
         self._lucks: tuple[list[Luck], list[Luck]] = ([], [])
-        self._helped: tuple[MeanBets, ...] = ()
-        if (rest := self.alpha - self._own) > 0:  # for the verdict, for the limits, and for those without
-            verdict = MeanBets(rest, rest, means=np.array([0.5]))
-            self._helped = verdict, *(MeanBets.anytime(self.alpha, self.alpha) for _ in range(2))
+        self._goals = GoalBets(self.alpha) if self.predictions else None
+        # For limits with predictions, and for those without.
+        self._helped = [MeanBets.anytime(self.alpha, self.alpha) for _ in range(2 * self.predictions)]
         self._totals = [0.0, 0.0]
         # Binary costs: failures of A and B; of matched pairs, only where they differ.
         self._failures = [0, 0]
@@ -326,11 +326,12 @@ class PolicyComparison:
             self._margin_logs += self._margin_bets.log_factors_of(aimed, cost_a, cost_b)
             self._squares += (cost_a - cost_b) ** 2
         self._halves.add(half := (1 + cost_b - cost_a) / 2)
-        if self._helped:
+        if self._goals is not None:
             a, b = (each[self.pairs - 1] for each in self._lucks)
-            for bets in self._helped[:2]:
-                bets.add(half, Luck(-a.value / 2, -a.least / 2, -a.most / 2), Luck(*(x / 2 for x in b)))
-            self._helped[2].add(half, Luck())
+            lucks = Luck(-a.value / 2, -a.least / 2, -a.most / 2), Luck(*(x / 2 for x in b))
+            self._goals.add(half, lucks)
+            self._helped[0].add(half, *lucks)
+            self._helped[1].add(half, Luck())
         if self._counts and not (self.paired and cost_a == cost_b):
             self._failures[0] += int(cost_a)
             self._failures[1] += int(cost_b)
@@ -359,10 +360,10 @@ class PolicyComparison:
 
     def _decides(self, side: int) -> bool:
         region = self.region
-        if self._helped and self._helped[0].refuted(side):
-            return True
+        if self._goals is not None:
+            return self._goals.reached(side)
         if region is None:
-            return self._evidence[side] >= math.log(1 / self._own)
+            return self._evidence[side] >= math.log(1 / self.alpha)
         if self._reference is not None:
             return self._reference.decides(side, *self._new(), self.alpha)
         better, worse = self._failures[:: 1 - 2 * side]
@@ -370,7 +371,7 @@ class PolicyComparison:
             return region.alarms(better, worse, self._evidence[side])
         if self.paired or self.horizon is not None or self.pairs <= LAST_PAIR:
             return region.alarms(self.pairs, better, worse)
-        return late_line(self._own, self._late[0]).alarms(self._late[1], worse - better)
+        return late_line(self.alpha, self._late[0]).alarms(self._late[1], worse - better)
 
     def _new(self) -> tuple[int, int]:
         """Return trials and failures of B."""
@@ -381,7 +382,7 @@ class PolicyComparison:
         if self._reference is not None:
             limits[0] = partial(self._reference.limit, *self._new(), self.alpha)
         if self._helped:
-            limits = [sorted(2 * x - 1 for x in bets.limits).__getitem__ for bets in self._helped[1:]]
+            limits = [sorted(2 * x - 1 for x in bets.limits).__getitem__ for bets in self._helped]
         return ComparisonFinding(
             **{name: getattr(self, name) for name in _REACHED},
             mean_cost_a=self._totals[0] / self.n_a if self.n_a else None,

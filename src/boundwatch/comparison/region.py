@@ -21,6 +21,7 @@ from functools import cached_property, lru_cache
 from importlib import resources
 
 import numpy as np
+from scipy.special import ndtri
 
 from boundwatch.bounds.two_sample import SLACK, bernstein_upper, raise_degree
 from boundwatch.comparison.evidence import DifferenceBets
@@ -31,6 +32,7 @@ LAST_PAIR = 300
 LONGEST_HORIZON = 300
 LAST_DIFFERING = 400
 FINAL_FACTOR = 7.0
+CHANCES = np.linspace(-5.0, 5.0, 201)  # as normal scores
 TABLES = "regions.npz"
 RATES = 60
 KNOTS = 16
@@ -81,6 +83,26 @@ class SignRegion:
         if differing < len(self.needed):
             return failures_b >= self.needed[differing]
         return log_wealth >= math.log(self.threshold)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The bets by which fair coins reach the alarm: after d = 0, 1, … of them, at each of `CHANCES`.
+
+        A chance to alarm is a capital, in parts of what an alarm pays: whoever bets so has all of it there.
+        """
+        last = len(self.needed) - 1
+        found = np.zeros((last, CHANCES.size))
+        chances = np.minimum(DifferenceBets().wealth(last) / self.threshold, 1.0)
+        chances[self.needed[last] :] = 1.0
+        for d in range(last - 1, -1, -1):
+            lost, won = chances[:-1], chances[1:]
+            chances = (lost + won) / 2
+            found[d] = np.interp(
+                CHANCES, ndtri(np.clip(chances, 1e-12, 1 - 1e-12)), (won - lost) / 2 / chances
+            )
+            chances[self.needed[d] :] = 1.0
+        found.setflags(write=False)  # threads share it
+        return found
 
 
 def alarm_coefficients(alive: Array) -> Array:
