@@ -234,15 +234,17 @@ def test_the_judges_errors_are_known_well_from_many_labels():
         assert max(share - 0.08, 0.03) < low < share < high < share + 0.08
 
 
+def in_rows(*each):
+    """Values, and that there is one of each, for datasets one above the other."""
+    return [np.stack([values, np.ones_like(values)]) for values in each]
+
+
 def bounded_misses(judge, truth, n, trials, delta):
     """How often the upper limit is below the mean, with labels drawn without replacement."""
-    rng, low = np.random.default_rng(11), 0
-    of_judge = np.stack([judge, np.ones_like(judge)])
-    for _ in range(trials):
-        rows = rng.choice(judge.size, n, replace=False)
-        given = [truth[rows], (truth[rows] - judge[rows] + 1) / 2]
-        low += bounded_upper([of_judge, *(np.stack([x, np.ones(n)]) for x in given)], delta) < truth.mean()
-    return low
+    rows = np.random.default_rng(11).permuted(np.tile(np.arange(judge.size), (trials, 1)), axis=1)[:, :n]
+    judged = np.tile(judge, (trials, 1))
+    upper = bounded_upper(in_rows(judged, truth[rows], (truth[rows] - judge[rows] + 1) / 2), delta)
+    return int((upper < truth.mean()).sum())
 
 
 @pytest.mark.parametrize("kind", ["good", "useless", "inverted"])
@@ -257,15 +259,13 @@ def test_limits_for_bounded_costs_hold(kind):
 
 def bounded_policy_misses(repeats, units, trials=200, delta=0.2):
     """How often the policy's limit is below the expected cost, 1/4: 60 episodes, repeats alike, 30 labels."""
-    rng, low = np.random.default_rng(17), 0
-    for _ in range(trials):
-        truth = np.repeat(rng.beta(0.2, 0.6, 60 // repeats), repeats)
-        judge = np.clip(truth + rng.normal(0, 0.05, 60), 0, 1)
-        rows = rng.choice(60, 30, replace=False)
-        given = judge, truth[rows], (truth[rows] - judge[rows] + 1) / 2
-        rows_of = [np.stack([each, np.ones_like(each)]) for each in given]
-        low += bounded_upper(rows_of, delta, policy=True, units=units) < 0.25
-    return low
+    rng = np.random.default_rng(17)
+    truth = np.repeat(rng.beta(0.2, 0.6, (trials, 60 // repeats)), repeats, axis=1)
+    judge = np.clip(truth + rng.normal(0, 0.05, truth.shape), 0, 1)
+    rows = rng.permuted(np.tile(np.arange(60), (trials, 1)), axis=1)[:, :30]
+    label, guess = (np.take_along_axis(each, rows, axis=1) for each in (truth, judge))
+    given = in_rows(judge, label, (label - guess + 1) / 2)
+    return int((bounded_upper(given, delta, policy=True, units=units) < 0.25).sum())
 
 
 @pytest.mark.parametrize(("repeats", "units"), [(1, None), (1, 60), (10, 6)])

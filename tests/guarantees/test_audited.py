@@ -29,40 +29,45 @@ JUDGES = [(0.9, 0.1), (0.5, 0.5), (0.2, 0.8), (1.0, 1.0), (0.0, 0.6)]
 
 
 @cache
-def audits(level=ALPHA):
-    """The curve of every outcome of an audit of 12 episodes with 6 labels."""
-    return {
-        (judged, drawn, failures): RateCurve.of_audit(Audited(judged, drawn, Judged(*failures)), level)
-        for calls in range(N + 1)
-        for judged in [Judged(N - calls, calls)]
-        for drawn in [allocation(judged, LABELS)]
+def outcomes(n=N, labels=LABELS):
+    """Every outcome of an audit: how many episodes were judged, and drawn, and how many of these failed."""
+    return [
+        Audited(judged, drawn, Judged(*failures))
+        for calls in range(n + 1)
+        for judged in [Judged(n - calls, calls)]
+        for drawn in [allocation(judged, labels)]
         for failures in product(range(drawn.passed + 1), range(drawn.failed + 1))
-    }
-
-
-def chances(rate, judge):
-    """The probability of every such outcome if episodes fail at a rate."""
-    called = rate * judge[0] + (1 - rate) * judge[1]
-    each = [rate * (1 - judge[0]) / max(1 - called, 1e-12), rate * judge[0] / max(called, 1e-12)]
-    for judged, drawn, failures in audits():
-        parts = [binom.pmf(x, n, min(p, 1)) for x, n, p in zip(failures, drawn, each, strict=True)]
-        yield binom.pmf(judged.failed, N, called) * parts[0] * parts[1]
+    ]
 
 
 @cache
-def against_lab(which):
-    """What is found for every outcome of 10 trials in the lab (columns) and of an audit (rows)."""
-    labs = [RateCurve.of_counts(LAB, k) for k in range(LAB + 1)]
-    return np.array([[which(lab, new) for lab in labs] for new in audits().values()])
+def audits(n=N, labels=LABELS):
+    return [RateCurve.of_audit(each, ALPHA) for each in outcomes(n, labels)]
 
 
-def worst(rejected, shift, judges=JUDGES):
+def chances(rate, judge, n=N, labels=LABELS):
+    """The probability of every such outcome if episodes fail at a rate."""
+    called = rate * judge[0] + (1 - rate) * judge[1]
+    each = [rate * (1 - judge[0]) / max(1 - called, 1e-12), rate * judge[0] / max(called, 1e-12)]
+    judged, drawn, failures = np.moveaxis(np.array(outcomes(n, labels)), 1, 0)
+    of_labels = binom.pmf(failures, drawn, np.minimum(each, 1)).prod(axis=1)
+    return binom.pmf(judged[:, 1], n, called) * of_labels
+
+
+@cache
+def against_lab(which, n=N, labels=LABELS, lab=LAB):
+    """What is found for every outcome of trials in the lab (columns) and of an audit (rows)."""
+    labs = [RateCurve.of_counts(lab, k) for k in range(lab + 1)]
+    return np.array([[which(old, new) for old in labs] for new in audits(n, labels)])
+
+
+def worst(rejected, shift, n=N, labels=LABELS):
     """The largest probability of a rejection, if the new rate is that of the lab plus a shift."""
-    most = 0.0
-    for rate, judge in product(np.linspace(0.05, 0.95, 10), judges):
+    most, size = 0.0, rejected.shape[1] - 1
+    for rate, judge in product(np.linspace(0.05, 0.95, 10), JUDGES):
         if 0 <= rate + shift <= 1:
-            lab = binom.pmf(np.arange(LAB + 1), LAB, rate)
-            most = max(most, float(np.array(list(chances(rate + shift, judge))) @ rejected @ lab))
+            lab = binom.pmf(np.arange(size + 1), size, rate)
+            most = max(most, float(chances(rate + shift, judge, n, labels) @ rejected @ lab))
     return most
 
 
@@ -70,12 +75,7 @@ def worst(rejected, shift, judges=JUDGES):
 def beside_lab():
     """The p-value of every outcome of both, by the one test of both."""
     tests = [partial(rate_difference_p_value, LAB, k, N) for k in range(LAB + 1)]
-    return np.array(
-        [
-            [audit_p_value(Audited(j, d, Judged(*x)), ALPHA, LAB, test) for test in tests]
-            for j, d, x in audits()
-        ]
-    )
+    return np.array([[audit_p_value(each, ALPHA, LAB, test) for test in tests] for each in outcomes()])
 
 
 @pytest.mark.parametrize("alpha", [0.05, ALPHA, 0.3])
@@ -90,17 +90,19 @@ def test_it_is_called_no_worse_by_more_than_a_margin_at_its_level():
 
 
 def test_limits_on_the_shift_hold():
-    lower = against_lab(lambda lab, new: difference_lower(lab, new, ALPHA))
+    small = 8, 4
+    lower = against_lab(lambda lab, new: difference_lower(lab, new, ALPHA), *small, 7)
     for shift in (-0.2, 0.0, 0.3):
-        assert worst(lower > shift, shift) <= ALPHA
+        assert worst(lower > shift, shift, *small) <= ALPHA
+    assert worst(lower > 0, 0.9, *small) > 0.5
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.2, 0.5, 0.8])
 def test_limits_on_the_rate_hold_and_are_not_idle(rate):
-    lower = np.array([curve.lower(ALPHA) for curve in audits().values()])
-    upper = np.array([curve.upper(ALPHA) for curve in audits().values()])
+    lower = np.array([curve.lower(ALPHA) for curve in audits()])
+    upper = np.array([curve.upper(ALPHA) for curve in audits()])
     for judge in JUDGES:
-        weights = np.array(list(chances(rate, judge)))
+        weights = chances(rate, judge)
         assert weights @ (lower > rate) <= ALPHA
         assert weights @ (upper < rate) <= ALPHA
     assert upper.min() < 0.45
@@ -108,7 +110,7 @@ def test_limits_on_the_rate_hold_and_are_not_idle(rate):
 
 def test_it_has_power():
     lab = binom.pmf(np.arange(LAB + 1), LAB, 0.05)
-    weights = np.array(list(chances(0.9, (0.95, 0.05))))
+    weights = chances(0.9, (0.95, 0.05))
     assert weights @ (against_lab(difference_p_value) <= ALPHA) @ lab > 0.6
     assert weights @ (beside_lab() <= ALPHA) @ lab > 0.8
 
@@ -136,11 +138,11 @@ def test_two_p_values_together_keep_their_level_and_multiplied_they_do_not():
 def test_the_labels_decide_and_the_judge_does_not():
     cert = bw.Certificate.from_held_out([0] * 90 + [1] * 10, binary=True)
     test = bw.HypothesisTest(cert, margin=0.1)
-    worse = test.decide(AuditRecord(Audited(Judged(1000, 0), Judged(50, 0), Judged(25, 0))))
-    assert (worse.verdict, worse.tail, worse.n, worse.labels) == (bw.Verdict.ADVERSE, "joint", 1000, 50)
+    worse = test.decide(AuditRecord(Audited(Judged(300, 0), Judged(50, 0), Judged(25, 0))))
+    assert (worse.verdict, worse.tail, worse.n, worse.labels) == (bw.Verdict.ADVERSE, "joint", 300, 50)
     assert worse.shift_lower > 0.15
     assert worse.no_worse is False
-    fine = test.decide(AuditRecord(Audited(Judged(0, 1000), Judged(0, 200), Judged(0, 2))))
+    fine = test.decide(AuditRecord(Audited(Judged(0, 300), Judged(0, 200), Judged(0, 2))))
     assert (fine.verdict, fine.no_worse) == (bw.Verdict.BENIGN, True)
     assert fine.shift_upper < 0
 
@@ -157,39 +159,22 @@ def test_limits_that_were_proved_elsewhere_and_audits_at_home_are_compared_too()
     assert (finding.verdict, finding.tail) == (bw.Verdict.ADVERSE, "joint")
 
 
+SMALL = 6, 4
+
+
 @cache
 def two_audits(side):
     """The p-value of "the second is not worse (better)" for every pair of outcomes of two small audits."""
-    small = [
-        (judged, drawn, Judged(*failures))
-        for calls in range(7)
-        for judged in [Judged(6 - calls, calls)]
-        for drawn in [allocation(judged, 4)]
-        for failures in product(range(drawn.passed + 1), range(drawn.failed + 1))
-    ]
-    curves = [RateCurve.of_audit(Audited(*each), ALPHA) for each in small]
-    curves = [curve.mirrored() if side else curve for curve in curves]
-    return small, np.array([[difference_p_value(a, b) for b in curves] for a in curves])
-
-
-def small_chances(outcomes, rate, judge):
-    called = rate * judge[0] + (1 - rate) * judge[1]
-    each = [rate * (1 - judge[0]) / max(1 - called, 1e-12), rate * judge[0] / max(called, 1e-12)]
-    return np.array(
-        [
-            binom.pmf(judged.failed, 6, called) * np.prod(binom.pmf(failures, drawn, np.minimum(each, 1)))
-            for judged, drawn, failures in outcomes
-        ]
-    )
+    curves = [curve.mirrored() if side else curve for curve in audits(*SMALL)]
+    return np.array([[difference_p_value(a, b) for b in curves] for a in curves])
 
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_two_audits_are_told_apart_at_their_level_whatever_the_judges(side):
-    outcomes, p_values = two_audits(side)
     for rate, judge, other in product((0.05, 0.2, 0.5, 0.8), JUDGES, JUDGES):
-        both = [small_chances(outcomes, rate, each) for each in (judge, other)]
+        both = [chances(rate, each, *SMALL) for each in (judge, other)]
         assert both[0].sum() == pytest.approx(1)
-        assert both[0] @ (p_values <= ALPHA) @ both[1] <= ALPHA
+        assert both[0] @ (two_audits(side) <= ALPHA) @ both[1] <= ALPHA
 
 
 def test_two_policies_are_compared_by_the_labels_of_their_audits():

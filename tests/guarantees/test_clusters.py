@@ -58,7 +58,7 @@ def episodes(failed, repeats, name):
     return outcomes, [f"{name}{scene}" for scene in range(failed.size) for _ in range(repeats)]
 
 
-@pytest.mark.parametrize("correlation", CORRELATIONS)
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
 def test_a_site_that_is_like_the_lab_is_seldom_called_adverse(correlation):
     runs, scenes, repeats, total = 300, 10, 10, 0.055
     assert runs >= min_trials(limit=total, broken=0.25)
@@ -118,7 +118,7 @@ def test_policies_that_are_equally_good_are_seldom_told_apart(paired):
             assert_rate_at_most(broken, 300, alpha)
 
 
-@pytest.mark.parametrize("correlation", CORRELATIONS)
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
 @pytest.mark.parametrize("paired", [False, True])
 def test_one_look_at_scenes_keeps_its_level(correlation, paired):
     """`compare_once`: 12 scenes of 5 repeats per policy; matched ones have the same rate for both."""

@@ -35,14 +35,9 @@ Counts = NDArray[np.int64]
 
 GRID: Array = np.sin(np.linspace(0, np.pi / 2, 1025)) ** 2
 """The rates at which p-values are known; between them they neither rise nor fall."""
-_LEFT = np.array(
-    [1.0, 0.5, 0.25]
-)  # shares of the variance that a judge may leave, for which regions are best
+_LEFT = np.array([1.0, 0.5, 0.25])  # shares of the variance that a judge may leave: regions suit these
 _SPLITS = 1024  # beyond, splits are put into cells, each with the largest probability in it
-_POINTS = (
-    128,
-    160,
-)  # numbers K at which p-values are known, of a limit and of a curve; between them none rises
+_POINTS = 128, 160  # numbers K at which p-values are known, of a limit and of a curve; between, none rises
 _ROUNDING = 1e-6  # what logarithms of factorials of 1e7 leave of a probability, at most
 _CAP = 0.02  # share of delta, or of a p-value, that an error of one kind alone has
 _OF_LABELS, _OF_JUDGE = 0.25, 0.15  # shares of delta, for bounded costs
@@ -150,30 +145,31 @@ def judge_errors(audited: Audited, delta: float) -> tuple[tuple[float, float], t
 
 def bounded_upper(
     given: Sequence[Array], delta: float, *, policy: bool = False, units: int | None = None
-) -> float:
+) -> Array:
     """Return an upper limit on the mean of costs in [0, 1], from a draw that is not split by the judge.
 
-    Given are all costs of the judge, labels, and (label - judge + 1)/2 of what is labeled, each as two rows:
-    values, and how many there are. Bets are on the last and, for a quarter of delta, on labels alone, in case
-    the judge is useless; the lower limit holds. A capital is a product over labels, whose mean without
-    replacement is at most that with it (Maclaurin).
+    Given are all costs of the judge, labels, and (label - judge + 1)/2 of what is labeled, each as two rows
+    (of many datasets: stacks of rows): values, and how many there are. Bets are on the last and, for a
+    quarter of delta, on labels alone, in case the judge is useless; the lower limit holds. A capital is a
+    product over labels, whose mean without replacement is at most that with it (Maclaurin).
 
     **Guarantee** and **Assumes**: as `audit_upper`, for the mean over all judged episodes or expected cost.
 
     >>> judge, labels = np.tile([0.1, 0.5], 500), np.tile([0.1, 0.6], 20)
     >>> given = [np.stack([x, np.ones_like(x)]) for x in (judge, labels, (labels - judge[:40] + 1) / 2)]
-    >>> round(bounded_upper(given, 0.025), 3), round(bounded_upper(given, 0.025, policy=True), 3)
-    (0.453, 0.475)
+    >>> [float(bounded_upper(given, 0.025, policy=each).round(3)) for each in (False, True)]
+    [0.453, 0.475]
     """
     if policy and units is not None:
         most = bounded_upper(given, (1 - _OF_JUDGE) * delta)
-        return float(chernoff_upper(most, units, _OF_JUDGE * delta))
+        return chernoff_upper(most, units, _OF_JUDGE * delta)
     judge, labels, differences = given
-    mean, left = float(judge[0] @ judge[1] / judge[1].sum()), 1 - _OF_LABELS
+    mean, left = np.vecdot(judge[0], judge[1]) / judge[1].sum(axis=-1), 1 - _OF_LABELS
     if policy:
-        mean, left = float(betting_upper(judge[0], _OF_JUDGE * delta, judge[1])), left - _OF_JUDGE
-    beyond = 2 * float(tuned_upper(differences[0], left * delta, differences[1])) - 1
-    return min(mean + beyond, float(tuned_upper(labels[0], _OF_LABELS * delta, labels[1])), 1.0)
+        mean, left = betting_upper(judge[0], _OF_JUDGE * delta, judge[1]), left - _OF_JUDGE
+    beyond = 2 * tuned_upper(differences[0], left * delta, differences[1]) - 1
+    of_labels = tuned_upper(labels[0], _OF_LABELS * delta, labels[1])
+    return np.asarray(np.minimum(np.minimum(mean + beyond, of_labels), 1.0))
 
 
 @lru_cache(maxsize=64)
@@ -235,11 +231,17 @@ class _Curve:
             found.append((chances[possible] * below[:, self.ends]).sum(axis=1).max())
         return np.asarray(found) * (1 + _ROUNDING)
 
-    def ranges(self) -> tuple[Counts, Array]:
-        """Return the last of each of some ranges of numbers, and the largest p-value in the range."""
-        ends = np.linspace(self.largest(_OFTEN), self.largest(_RARE), _POINTS[1]).astype(np.int64) + 1
-        first = np.unique(np.append(ends[ends <= self.most], self.least))
-        return np.append(first[1:] - 1, self.most), np.minimum(self.p_values(first), 1.0)
+
+@lru_cache(maxsize=64)
+def _ranges(audited: Audited, level: float) -> tuple[Counts, Array]:
+    """Return the last of each of some ranges of numbers, and the largest p-value in the range."""
+    curve = _Curve(audited, level)
+    ends = np.linspace(curve.largest(_OFTEN), curve.largest(_RARE), _POINTS[1]).astype(np.int64) + 1
+    first = np.unique(np.append(ends[ends <= curve.most], curve.least))
+    last, p_values = np.append(first[1:] - 1, curve.most), np.minimum(curve.p_values(first), 1.0)
+    for each in (last, p_values):
+        each.setflags(write=False)  # threads share them
+    return last, p_values
 
 
 def _hypergeometric(size: int, failures: Counts, n: int) -> Array:
@@ -359,14 +361,14 @@ def audit_p_value(audited: Audited, level: float, n_lab: int, of_number: Callabl
     """
     n, drawn = sum(audited.judged), sum(audited.drawn)
     slopes = np.sqrt((drawn / n + drawn / n_lab) / (_LEFT * (1 - drawn / n) + 1e-9))
-    last, p_values = _Curve(audited.mirrored(), level).ranges()
+    last, p_values = _ranges(audited.mirrored(), level)
     of_lab = np.array([of_number(n - int(number)) for number in last])
     return float(combined(p_values, of_lab, tuple(slopes.tolist())).max())
 
 
 def _at_least(audited: Audited, level: float, slopes: tuple[float, ...]) -> Array:
     found = np.zeros(GRID.size)
-    for number, p_value in zip(*_Curve(audited, level).ranges(), strict=True):
+    for number, p_value in zip(*_ranges(audited, level), strict=True):
         of_rate = special.bdtr(number, sum(audited.judged), GRID)
         found = np.maximum(found, combined(np.full(GRID.size, p_value), of_rate, slopes))
     return found

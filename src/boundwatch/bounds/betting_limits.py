@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from boundwatch.bounds.bets import Array, grid_points, split_on_grid
+from boundwatch.bounds.bets import Array, grid_points, log_sums, split_on_grid
 from boundwatch.bounds.halving import from_above, halve
 
 _FAR = 600.0
@@ -126,7 +126,7 @@ def tuned_lower(costs: ArrayLike, delta: float, weights: ArrayLike | None = None
         scaled = rows / np.maximum(mean, _SMALLEST_MEAN)[:, None]
         bets = [np.minimum(first * 2.0**k, 1.0)[:, None] for k in range(steps)]
         logs = np.stack([_log_capital(scaled, counts, bet)[0] for bet in bets], axis=1)
-        refuted = logsumexp(logs + np.log(shares), axis=1) >= target
+        refuted = log_sums(np.maximum(logs, -_FAR) + np.log(shares)) >= target  # where all is lost, too
         return np.asarray(refuted & (mean > _SMALLEST_MEAN))
 
     low, _ = halve(np.zeros(len(rows)), _weighed(rows, counts) / n, is_refuted, _HALVINGS)

@@ -106,7 +106,8 @@ def audit_limits(
         return audit_lower(kept.counts, delta_lower, **how), audit_upper(kept.counts, delta_upper, **how)
     given = [np.array(each.arrays()) for each in kept.costs or ()]
     mirrored = [np.stack([1 - values, weights]) for values, weights in given]
-    return max(1 - bounded_upper(mirrored, delta_lower, **how), 0.0), bounded_upper(given, delta_upper, **how)
+    above, below = bounded_upper(mirrored, delta_lower, **how), bounded_upper(given, delta_upper, **how)
+    return max(1 - float(above), 0.0), float(below)
 
 
 def _by_predictions(certificate: Certificate, kept: PredictionRecord) -> tuple[float, float]:
