@@ -59,6 +59,13 @@ def test_everything_holds_where_it_should():
     assert not any(claim.beyond for claim in claims)
 
 
+def test_benign_is_called_impossible_where_it_is():
+    results = doctored()
+    assert "BENIGN is impossible" in wind.caption(results).numbers
+    sure = dataclasses.replace(results, certificate=dataclasses.replace(results.certificate, lower=0.9))
+    assert "BENIGN" not in wind.caption(sure).numbers
+
+
 @pytest.mark.parametrize(
     ("change", "claim", "holds"),
     [
