@@ -1,5 +1,6 @@
 """Files that grow: each line once through renames and rotations, or a refusal that says what happened."""
 
+import gzip
 import os
 import threading
 import time
@@ -114,6 +115,51 @@ def test_a_rotation_is_followed_when_the_old_file_still_has_a_name(log):
     assert follower.look() == ["5", "cost", "6"]
 
 
+@pytest.mark.parametrize("name", ["log.csv.1", "log.csv.20261115", "log-2026-11-15.csv"])
+def test_a_rotation_whose_next_file_begins_alike_is_followed(log, name):
+    """Two good days have the same outcomes."""
+    follower = Follower(log)
+    follower.look()
+    log.rename(log.with_name(name))
+    log.write_text("cost\n1\n2\n3\n")
+    assert follower.look() == ["cost", "1", "2", "3"]
+
+
+def test_an_editor_that_keeps_a_backup_has_written_the_same_file_anew(log):
+    follower = Follower(log)
+    follower.look()
+    log.rename(f"{log}~")
+    log.write_text("cost\n1\n2\n3\n")
+    assert follower.look() == ["3"]
+    assert "written anew" in follower.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log.csv~", "cost\n1\n0\n"),  # an edited row
+        ("log.csv.bak", "cost\n1\n0\n3\n"),
+        ("log.csv.bak", "cost\n1\n2\n3\n"),  # a row more, or another day?
+        ("elsewhere", "cost\n1\n2\n3\n"),
+    ],
+)
+def test_an_edited_file_is_not_taken_for_the_next_one(log, name, text):
+    follower = Follower(log)
+    follower.look()
+    log.rename(log.with_name(name))
+    log.write_text(text)
+    with pytest.raises(InvalidSetting, match="whether the new file has other trials cannot be told"):
+        follower.look()
+
+
+def test_a_file_that_was_rotated_and_packed_is_not_the_one_that_begins_alike(log):
+    _, position = read(log)
+    log.with_name("log.csv.1.gz").write_bytes(gzip.compress(log.read_bytes() + b"3\n"))
+    replace(log, "cost\n1\n2\n")
+    with pytest.raises(InvalidSetting, match=r"and so does log\.csv\.1\.gz"):
+        read(log, position)
+
+
 CHANGES = {
     "replaced by another": (lambda log: replace(log, "cost\n7\n8\n9\n"), "does not begin with the 3 lines"),
     "replaced by a shorter one": (lambda log: replace(log, "cost\n"), "shorter file"),
@@ -191,7 +237,15 @@ def test_a_header_alone_does_not_make_two_files_one(log):
     assert read(log, position)[0] == ["1", "2", "cost", "4"]
 
 
-@pytest.mark.parametrize("names", [("log.csv.2", "log.csv.1"), ("log.csv.20261114", "log.csv.20261115")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("log.csv.2", "log.csv.1"),
+        ("log.csv.20261114", "log.csv.20261115"),
+        ("log-1.csv", "log-2.csv"),
+        ("log.2026-11-14.csv", "log.2026-11-15.csv.gz"),
+    ],
+)
 def test_files_between_are_named(log, names):
     _, position = read(log)
     log.rename(log.with_name(names[0]))

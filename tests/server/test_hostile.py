@@ -6,12 +6,14 @@ import json
 import stat
 
 import pytest
+from sqlalchemy import select
 
 import boundwatch as bw
 from boundwatch.demo.drones import fill, load_flights
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import transfer
 from boundwatch.server.database import Database
+from boundwatch.server.tables import streams, watches
 from network import episode
 
 
@@ -60,7 +62,7 @@ def test_a_zero_character_is_no_failure_of_the_database(on_postgresql):
 
 
 def test_a_token_cannot_begin_streams_without_limit(start):
-    server = start(BOUNDWATCH_STREAMS_PER_TOKEN="3")  # noqa: S106
+    server = start("--fleet-size", "4", BOUNDWATCH_STREAMS_PER_TOKEN="3")  # noqa: S106
     first, second = server.token("cell-1", "report"), server.token("cell-2", "report", "read")
 
     def report(token, *numbers):
@@ -73,6 +75,11 @@ def test_a_token_cannot_begin_streams_without_limit(start):
     assert report(first, 5)[0] == 403
     assert report(second, 5)[0] == 200  # others have a limit of their own
     assert server.ask("GET", "/api/v1/streams", token=second)[1]["total"] == 4
+    database = Database(server.database)
+    with database.read() as connection:
+        places = connection.execute(select(streams.c.name, watches.c.place).join(watches)).all()
+    database.close()  # two of the first four each
+    assert {tuple(each) for each in places} == {("arm-1", 1), ("arm-2", 2), ("arm-3", 5), ("arm-5", 3)}
 
 
 def test_what_holds_episodes_is_its_owner_s(tmp_path, sqlite):

@@ -5,12 +5,15 @@ A position says how far a file was counted, through renames and rotations.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import re
 import select
 import time
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Annotated, Any, NoReturn
@@ -28,7 +31,8 @@ _Whole = Annotated[int, Meta(ge=0)]
 _EMPTY = hashlib.sha256().hexdigest()
 _EDGE = 4096  # bytes at the beginning and before the place: they change if a file is emptied and refilled
 _PATIENCE = 20  # looks until a name that holds nothing, or less than was counted, is an error
-_ROTATED = re.compile(r"[.\-_~]*(\d[\d.\-_:T]*|bak|old|prev|orig)?(\.(gz|bz2|xz|zst))?")
+_NUMBER = r"\d[\d.\-_:TZ]*"
+_ANOTHER = "it was written anew: it begins with the {} lines counted"
 _ANEW = "start anew with all of its files, or restore the one that was counted"
 
 
@@ -128,9 +132,11 @@ def pipe_lines(handle: int, source: str, *, follow: bool = False) -> Iterator[Ba
 class GrowingFile:
     """Batches of whole lines of a file, or of a named pipe, from the position where they were last counted.
 
-    The open file is read to its end, then the new one under its name. If that one begins with what was
-    counted, it is the same file written anew (by an editor, or rsync), and goes on after it; if not, and the
-    old one still has a name, it was rotated. Anything else is refused: lines would be lost or counted twice.
+    The open file is read to its end, then the new one under its name. If the old one got a number or a date
+    (``log.csv.1``, ``log-2026-11-15.csv``), it was rotated. If it has no name anymore, or that of an editor's
+    backup (``log.csv~``), and the new one begins with what was counted, it is the same file written anew.
+    Under any other name it was rotated if the new one is shorter by a quarter, and begins otherwise.
+    Anything else is refused: lines would be lost or counted twice.
 
     `follow` waits for more. While nothing comes, empty batches do, so that whoever iterates can stop or do
     something else. A last line without newline is then left for later; else it is yielded as torn.
@@ -150,6 +156,7 @@ class GrowingFile:
         self._lines: LineSplitter
         self._edges = (b"", b"")
         self._rest, self._told = b"", 0
+        self._numbered, self._rotated = map(self._named, (_NUMBER, f"({_NUMBER}|bak|old|prev|orig|)"))
 
     def __iter__(self) -> Iterator[Batch]:
         try:
@@ -157,11 +164,13 @@ class GrowingFile:
                 if self.path.exists():
                     break
                 time.sleep(POLL)
-            if self.path.is_fifo():
+            if self.path.exists() and not self.path.is_file():  # a pipe, or a terminal
                 # Open until the end, or what a sender writes between two others would be lost.
                 yield from pipe_lines(self._open().fileno(), str(self.path), follow=self.follow)
                 return
             self._resume()
+            if self.known.inode and self._lines.at.identity != self.known.identity and self.known.lines:
+                yield Batch(note=_ANOTHER.format(self.known.lines))
             yield from self._go_on()
         except FileNotFoundError as error:
             raise MissingFile("no such file", where=Place(str(self.path)), remedy="check the path") from error
@@ -266,16 +275,38 @@ class GrowingFile:
     def _turn_to(self, named: os.stat_result) -> Iterator[Batch]:
         file, at = self._open(), self._lines.at
         old = os.fstat(self._file.fileno())
-        if digest := _same_beginning(file, at):
-            if old.st_nlink and at.lines:
-                yield Batch(note=f"it was written anew: it begins with the {at.lines} lines counted")
+        digest = _same_beginning(file, at)
+        kept = [each.name for each in self._siblings() if _identity(each.stat()) == _identity(old)]
+        is_backup = any(name.endswith("~") for name in kept)
+        if digest and (is_backup or not old.st_nlink):
+            if is_backup:
+                yield Batch(note=_ANOTHER.format(at.lines))
+            else:
+                self._refuse_copy(at)
             self._begin(file, at, digest)
             return
-        if old.st_nlink == 0:
+        if not old.st_nlink:
             self._refuse(f"was replaced by a file that does not begin with the {at.lines} lines counted")
+        is_like = (digest and at.lines) or 4 * named.st_size >= 3 * old.st_size
+        if is_backup or (is_like and not any(map(self._numbered.fullmatch, kept))):
+            now = kept[0] if kept else "another folder"
+            self._refuse(
+                f"what was counted is in {now} now; whether the new file has other trials cannot be told"
+            )
         self._refuse_between(old, named)
         yield from self._lines.finish()
         self._begin(file, Position())
+
+    def _refuse_copy(self, at: Position) -> None:
+        """Refuse a file that begins with what was counted, if one that was rotated does, too."""
+        rotated = [each for each in self._siblings() if self._numbered.fullmatch(each.name)]
+        if found := [each.name for each in rotated if at.lines and _begins_with(each, at)]:
+            self._refuse(f"begins with the {at.lines} lines that were counted, and so does {found[-1]}")
+
+    def _named(self, when: str) -> re.Pattern[str]:
+        """Return the names of rotated files."""
+        stem, suffix = map(re.escape, (self.path.stem, self.path.suffix))
+        return re.compile(rf"{stem}({suffix}[.\-_]*{when}|[.\-_]+{when}{suffix})(\.(gz|bz2|xz|zst))?")
 
     def _refuse_between(self, old: os.stat_result, named: os.stat_result) -> None:
         """Refuse files that may have been rotated after the open one and before the one under the name.
@@ -286,14 +317,15 @@ class GrowingFile:
         for other in self._siblings():
             state = other.stat()
             is_later = state.st_size > 0 and state.st_mtime_ns >= old.st_mtime_ns
-            if is_later and _ROTATED.fullmatch(other.name.removeprefix(self.path.name)):
+            if is_later and self._rotated.fullmatch(other.name):
                 between += [] if _identity(state) in map(_identity, (old, named)) else [other.name]
         if between:
             self._refuse(f"was rotated more than once, and these were not counted: {', '.join(between)}")
 
     def _siblings(self) -> list[Path]:
         """Return the files beside this one whose names begin like its own."""
-        own, begins = self.path.name, (self.path.name, f"{self.path.stem}-")
+        own, stem = self.path.name, self.path.stem
+        begins = (own, *(f"{stem}{mark}" for mark in ".-_"))
         beside = [each for each in self.path.parent.iterdir() if each.name != own and each.is_file()]
         return sorted(each for each in beside if each.name.startswith(begins))
 
@@ -308,6 +340,8 @@ class GrowingFile:
             beside = ", ".join(other.name for other in self._siblings()) or "nothing"
             problem = f"does not begin with the {known.lines} lines that were counted"
             self._refuse(f"{problem}, and the file that did is not beside it: {beside} is")
+        if _identity(os.fstat(file.fileno())) != known.identity:
+            self._refuse_copy(known)
         self._begin(file, known, digest)
 
 
@@ -326,6 +360,8 @@ def _same_beginning(file: IO[bytes], known: Position) -> Any:
 
 
 def _begins_with(path: Path, known: Position) -> bool:
-    """Return whether a file begins with what was counted."""
-    with path.open("rb") as file:
+    """Return whether a file, packed by gzip or not, begins with what was counted."""
+    unpack: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
+    with suppress(OSError, EOFError, zlib.error), unpack(path, "rb") as file:
         return _same_beginning(file, known) is not None
+    return False

@@ -140,11 +140,7 @@ async def report(request: Request) -> Response:
 
 @router.get("/streams")
 def list_streams(
-    request: Request,
-    verdict: VerdictName = "",
-    search: Words = "",
-    page: Page = 1,
-    size: Size = 100,
+    request: Request, verdict: VerdictName = "", search: Words = "", page: Page = 1, size: Size = 100
 ) -> dict[str, Any]:
     """List streams, the strongest evidence first."""
     asked: dict[str, Any] = {"verdict": verdict, "search": search}

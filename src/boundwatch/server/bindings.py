@@ -20,7 +20,7 @@ from boundwatch.server.access import record
 from boundwatch.server.database import lock
 from boundwatch.server.live_detectors import DETECTORS, LiveDetector, load_certificate, thresholds
 from boundwatch.server.models import Bind, Refused, Upload
-from boundwatch.server.tables import certificates, declarations, streams, watches
+from boundwatch.server.tables import certificates, declarations, streams, tokens, watches
 
 _LEVELS = {"sequential-test": ANYTIME_LEVEL, "change-detector": CHANGE_LEVEL}
 _FLEET_SIZE = select(declarations.c.value).where(declarations.c.name == "fleet_size")
@@ -109,8 +109,12 @@ def bind(
     by: str,
     reason: str = "",
     new_generation: bool = False,
+    is_early: bool = True,
 ) -> int:
-    """Bind a stream and return its generation; an existing stream needs `new_generation`."""
+    """Bind a stream and return its generation; an existing stream needs `new_generation`.
+
+    Unless it `is_early`, it takes no place among those that share one half of the false discovery rate.
+    """
     lock(connection, BINDING_LOCK)
     now = time.time()
     query = select(streams).where(streams.c.name == name).with_for_update()
@@ -134,8 +138,10 @@ def bind(
     kept |= {"created": now, "created_by": by, "reason": reason, **binding._asdict(), **binding.levels}
     kept |= {"threshold_adverse": adverse, "threshold_benign": benign, "place": None}
     if binding.detector == "sequential-test":  # how many of them have begun, of all streams and generations
-        declare_fleet(connection)
-        kept["place"] = (connection.execute(select(func.max(watches.c.place))).scalar() or 0) + 1
+        size, taken = declare_fleet(connection), select(func.max(watches.c.place))
+        early = connection.execute(taken.where(watches.c.place <= size)).scalar() or 0
+        last = connection.execute(taken).scalar() or 0
+        kept["place"] = early + 1 if is_early and early < size else max(size, last) + 1
     connection.execute(insert(watches).values(kept | start.summary() | {"last_cost": None}))
     return generation
 
@@ -143,6 +149,13 @@ def bind(
 def _start(connection: Connection, binding: Binding) -> LiveDetector:
     certificate = load_certificate(connection, binding.certificate_id)
     return LiveDetector(DETECTORS[binding.detector](certificate, **binding.levels))
+
+
+def early_places(connection: Connection) -> int:
+    """Return how many of the first places one token may take by reporting: as many as each other."""
+    reporting = tokens.c.revoked.is_(None) & tokens.c.scopes.contains("report")
+    sharing = connection.execute(select(func.count()).where(reporting)).scalar_one()
+    return -(-declare_fleet(connection) // max(1, sharing))
 
 
 def warm(connection: Connection, binding: Binding) -> None:

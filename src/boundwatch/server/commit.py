@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from boundwatch.detectors import Verdict
 from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
-from boundwatch.server.bindings import BINDING_LOCK, Binding, bind
+from boundwatch.server.bindings import BINDING_LOCK, Binding, bind, early_places
 from boundwatch.server.database import append_rows, find_rows, lock, write_rows
 from boundwatch.server.live_detectors import LATER, SUMMARY, LiveDetector, evidence
 from boundwatch.server.models import Refused, Report
@@ -105,15 +105,18 @@ class Storing:
         # Another server may have bound some of them since they were missed.
         bound = set(connection.execute(select(streams.c.name).where(streams.c.name.in_(names))).scalars())
         by = {each.stream: request.actor for request in reversed(self.group) for each in request.reports}
-        left = {EVERYBODY.name: len(names)}  # without tokens there is no limit
+        begun = {EVERYBODY.name: 0}
+        early = early_places(connection)
         for name in names:
             actor = by[name]
-            if actor not in left:
-                begun = select(func.count()).where(watches.c.created_by == actor, watches.c.generation == 1)
-                left[actor] = self.ledger.most_begun - connection.execute(begun).scalar_one()
-            if name not in bound and left[actor] > 0:
-                left[actor] -= 1
-                bind(connection, name, default, by=actor, reason="first episode")
+            if actor not in begun:
+                own = select(func.count()).where(watches.c.created_by == actor, watches.c.generation == 1)
+                begun[actor] = connection.execute(own).scalar_one()
+            is_free = actor == EVERYBODY.name  # without tokens there is no limit
+            if name not in bound and (is_free or begun[actor] < self.ledger.most_begun):
+                is_early = is_free or begun[actor] < early
+                begun[actor] += 1
+                bind(connection, name, default, by=actor, reason="first episode", is_early=is_early)
             elif name not in bound:
                 self.too_many.add(name)
 

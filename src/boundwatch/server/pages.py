@@ -92,9 +92,7 @@ def fleet_page(request: Request, rate: Annotated[float | None, Query(gt=0, lt=1)
 
 @router.get("/streams/{stream}")
 def stream_page(
-    request: Request,
-    stream: Annotated[str, fastapi.Path(max_length=100)],
-    generation: api.Generation = None,
+    request: Request, stream: Annotated[str, fastapi.Path(max_length=100)], generation: api.Generation = None
 ) -> Response:
     """One stream: its costs, the certified band, the evidence, the shift and its history."""
     with reading(request) as connection:

@@ -42,22 +42,12 @@ def is_pipe(path: str) -> bool:
 def open_lines(path: str, position: Position | None = None, *, follow: bool = False) -> Iterable[Batch]:
     """Return the lines of a file, from a position, or of a pipe.
 
-    `follow` waits for a file to grow.
+    `follow` waits for a file to grow, or for the next sender of a named pipe.
     """
-    if not is_pipe(path):
+    if path != "-" or not is_pipe(path):
         return GrowingFile("/dev/stdin" if path == "-" else path, position, follow=follow)
-    return _pipe_lines(path)
-
-
-def _pipe_lines(path: str) -> Iterator[Batch]:
-    with os.fdopen(_open_pipe(path), "rb", buffering=0, closefd=path != "-") as stream:
-        yield from pipe_lines(stream.fileno(), name_of(path))
-
-
-def _open_pipe(path: str) -> int:
-    """Return a handle of standard input, or of a named pipe, once somebody writes to it."""
     try:
-        return sys.stdin.fileno() if path == "-" else os.open(path, os.O_RDONLY)
+        return pipe_lines(sys.stdin.fileno(), name_of(path))
     except (OSError, AttributeError, ValueError) as error:
         raise _unreadable(path) from error
 
