@@ -1,3 +1,9 @@
+// Commands and output without columns may wrap; programs keep their lines.
+for (const block of document.querySelectorAll(".highlight pre")) {
+  const text = block.textContent;
+  block.classList.toggle("prose", text.startsWith("$ ") && !/\S {3,}\S/.test(text));
+}
+
 // Long names in tables break after a dot, a slash, a colon or an underscore, and nowhere else.
 for (const name of document.querySelectorAll("td code")) {
   if (name.textContent.length < 24 || name.children.length) continue;

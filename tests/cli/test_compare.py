@@ -217,6 +217,13 @@ def test_the_table_alone_for_a_paper_or_a_sheet(compare, files, kind, line):
     assert "add --once" in compare("old.csv", "new.csv", "--table", kind, code=2)  # one look is declared
 
 
+def test_the_table_as_json_and_who_asks_for_a_format(compare, files):
+    lerobot_logs(files)
+    overall, worse, *_ = json.loads(compare("old.json", "new.json", "--once", "--table", "json"))
+    assert (overall["task"], worse["task"], worse["call"]) == ("overall", "libero/0", "REGRESSED")
+    assert "--table takes it" in compare("old.json", "new.json", "--once", "--format", "latex", code=2)
+
+
 def test_a_finished_policy_is_declared(compare):
     text = compare("old.csv", "third.csv", "--finished")
     assert "all trials of both; old was finished, in a planned number, before third began" in text

@@ -42,8 +42,19 @@ def test_bounded_costs_come_with_a_caveat(run, binary, tmp_path):
     assert "may need more" not in run("plan", binary, "--cost", "0.5", "-n", "10").out
 
 
+def test_without_a_suspicion_it_says_what_is_noticed(run, binary, tmp_path):
+    said = run("plan", binary, "-n", "40").out
+    rate = json.loads(run("plan", binary, "-n", "40", "--json").out)["cost"]
+    assert said.startswith("Run ")
+    assert f"{100 * rate:g} % is the least that 40 trials notice" in said
+    plan = bw.plan(bw.Certificate.load(tmp_path / binary), cost=rate, sizes=[40])
+    assert plan.powers[0].trials[0.9] <= 40
+    bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).save(tmp_path / "bounded.json")
+    assert "that you suspect" in run("plan", "bounded.json").err
+
+
 def test_usage_errors(run, binary):
-    assert run("plan", binary).code == 2
+    assert "--cost" in run("plan").err
     assert "--format goes with --after" in run("plan", binary, "--cost", "0.5", "--format", "csv").err
     done = run("plan", binary, "--cost", "0.15")
     assert done.code == 1

@@ -6,6 +6,8 @@ import csv
 import dataclasses
 import inspect
 import io
+import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -156,14 +158,17 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str] = ()) -> str:
 
 
 def written(lines: Sequence[Sequence[Any]], kind: str) -> str:
-    """Return a table, header first, as markdown, latex or csv."""
+    """Return a table, header first, as markdown, latex, csv or json: an object per row."""
+    if kind == "json":
+        return json.dumps([dict(zip(lines[0], each, strict=True)) for each in lines[1:]], indent=2)
     if kind == "csv":
         csv.writer(text := io.StringIO(), lineterminator="\n").writerows(lines)
         return text.getvalue().rstrip("\n")
     if kind == "latex":
-        rows = [" & ".join(each).replace("%", r"\%").replace("_", r"\_") + r" \\" for each in lines]
+        rows = [" & ".join(re.sub("[&%$#_{}]", r"\\\g<0>", cell) for cell in each) + r" \\" for each in lines]
         return "\n".join([rf"\begin{{tabular}}{{{'l' * len(lines[0])}}}", *rows, r"\end{tabular}"])
-    marked = ["| " + " | ".join(each).replace("\n", " ") + " |" for each in lines]
+    cells = [[cell.replace("|", r"\|").replace("\n", " ") for cell in each] for each in lines]
+    marked = [f"| {' | '.join(each)} |" for each in cells]
     return "\n".join([marked[0], "|---" * len(lines[0]) + "|", *marked[1:]])
 
 

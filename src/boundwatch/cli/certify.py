@@ -20,7 +20,7 @@ from boundwatch.episodes.episodes import Episodes
 
 
 @command(
-    example="boundwatch certify trials.csv --success grasped -o certificate.json\n"
+    example="boundwatch certify trials.csv --success grasped --delta 0.01 -o certificate.json\n"
     "boundwatch certify episodes.parquet --reward return --cost-range -200 0 -o certificate.json\n"
     "boundwatch certify eval_info.json --by task -o certificates.json\n"
     "boundwatch certify --bounds 0 0.22216 --delta 0.01 -o certificate.json\n"

@@ -38,7 +38,7 @@ _KEYS = ("seed", "scene")
 
 
 @command(
-    example="boundwatch compare old/eval_info.json new/eval_info.json\n"
+    example="boundwatch compare old/eval_info.json new/eval_info.json --once --plot tasks.pdf\n"
     "boundwatch compare trials.csv --policy policy --plot compare.png\n"
     "boundwatch compare old.csv new.csv --margin 0.05 --exit-code\n"
     "boundwatch compare act.csv dp.csv --once --pair-by task,seed\n"
@@ -62,7 +62,7 @@ def compare(
     judge: str | None = None,
     labels: list[Path] | None = None,
     follow: bool = False,
-    table: Literal["markdown", "latex", "csv"] | None = None,
+    table: Literal["markdown", "latex", "csv", "json"] | None = None,
     plot: Path | None = None,
     no_title: bool = False,
     report: Path | None = None,
@@ -92,7 +92,7 @@ def compare(
     judge COL: With --once: column of a machine's judgments.
     labels FILE: With --judge: each policy's labeled sheet.
     follow: Two files: wait for more trials, until the verdict.
-    table: With --once: each task's call, to paste.
+    table: With --once: the table alone.
     plot FILE: Draw it, with --once each task: .png, .svg or .pdf.
     report FILE: Two policies: write an HTML page to be signed.
     exit_code: Exit with 3 if A is better than B (with --once, on any task), if --margin is not shown, or if

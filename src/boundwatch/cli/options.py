@@ -190,6 +190,15 @@ class Parser(argparse.ArgumentParser):
             self.error(_REQUIRED)
         return found
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Name the option that takes what this one does not: `--format markdown` means `--table`."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as wrong:
+            others = [each.option_strings[0] for each in self._actions if value in (each.choices or ())]
+            wrong.message += f"; {others[0]} takes it" if others else ""
+            raise
+
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print."""
         if message.startswith(_REQUIRED):  # of arguments: argparse knows of no options that are needed

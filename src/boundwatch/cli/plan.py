@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -39,17 +40,18 @@ _OPTIONS = {
 }
 """The options of each question: whether policies differ, or whether a shift will be noticed."""
 _MORE_LABELS = 10, 20, 50, 100
+_USUAL = 50  # trials at a new site
 _NOT_SIMULATED = "is for simulations, and nothing is simulated here; leave it out"
 _JOINT_NOTE = "joint: new trials are judged together with this certificate's; the levels include its delta."
 
 
 @command(
-    example="boundwatch plan --cost 0.1 --new-cost 0.3 --lab-trials 50 -n 20\n"
+    example="boundwatch plan certificate.json --cost 0.5 --plot power.png\n"
+    "boundwatch plan --cost 0.1 --new-cost 0.3 --lab-trials 50 -n 20\n"
     "boundwatch plan --cost 0.1 --new-cost 0.1 --margin 0.2\n"
     "boundwatch plan --compare 0.1 0.25 --paired --correlation 0.2\n"
     "boundwatch plan --width 0.1 --cost 0.3 --repeats 5 --correlation 0.3\n"
-    "boundwatch plan --width 0.1 --after trials.csv --success grasped\n"
-    "boundwatch plan certificate.json --cost 0.5 --plot power.png"
+    "boundwatch plan --width 0.1 --after trials.csv --success grasped"
 )
 def plan(
     certificate: Path | None = None,
@@ -86,7 +88,8 @@ def plan(
     Options
     -------
     certificate [CERTIFICATE]: Certificate, if there is one already.
-    cost C: Suspected failure rate, or expected cost; without a certificate: the lab's.
+    cost C: Suspected failure rate or mean cost (left out: the least that -n or 50 trials notice); without a
+        certificate: the lab's.
     new_cost C: Without a certificate: failure rate at the new site.
     lab_trials N: The same: trials in the lab. [default: the best number]
     margin M: The same: show that the site is at most M worse.
@@ -141,9 +144,8 @@ def plan(
         answer = plan_trials(cost=cost, new_cost=new_cost, alpha=alpha_adverse, **booked)
         out.draw(plot, "plot_trials", answer)
     else:
-        if cost is None:
-            raise WrongUsage("with a CERTIFICATE give --cost, the suspected expected cost")
-        answer = _plan_against(Certificate.load(certificate), cost, given)
+        loaded = Certificate.load(certificate)
+        answer = _plan_against(loaded, _noticed(loaded, given) if cost is None else cost, given)
     out.print_warnings(*episodes)
     if as_json:
         out.print_json(answer.to_dict() | (out.source_fields(*episodes) if episodes else {}))
@@ -155,6 +157,9 @@ def plan(
         TasksPlan: _print_tasks,
     }
     show.get(type(answer), _print_comparison)(answer)
+    if isinstance(answer, Plan) and cost is None:
+        seen = f"the least that {(n or [_USUAL])[0]} trials notice; --cost plans for another"
+        print(f"\n  {percent(answer.cost)} is {seen}")
     for each in episodes:
         print(f"\n  costs: {out.describe_source(each)}")
 
@@ -193,6 +198,20 @@ def _print_comparison(answer: ComparisonPlan) -> None:
     if answer.trials[0.9] is None:
         notes.append(f"The mean counts a run without a verdict as {most} trials.")
     out.print_section("Note", notes, bullet="- ")
+
+
+def _noticed(loaded: Certificate, given: dict[str, Any]) -> float:
+    """Return the least failure rate that -n trials notice, where nobody said which one is suspected."""
+    answer = None
+    if loaded.binary and not loaded.strata:
+        answer = plan_against(
+            loaded, cost=1, alpha=given["alpha_adverse"], sizes=(given["n"] or [_USUAL])[:1]
+        )
+    shift = None if answer is None else answer.smallest_shifts[0]["shift"]["check"]
+    if answer is None or shift is None:
+        raise WrongUsage("with this CERTIFICATE give --cost, the failure rate or mean cost that you suspect")
+    least = ((loaded.mean_cost or 0.0) if answer.joint else loaded.upper) + float(shift)
+    return min(math.ceil(1000 * least) / 1000, 1.0)
 
 
 def _plan_against(loaded: Certificate, cost: float, given: dict[str, Any]) -> Plan | TasksPlan:

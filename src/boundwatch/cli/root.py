@@ -85,7 +85,7 @@ class Command:
         panels: dict[str, list[str]] = {title: [] for title in PANELS}
         also: dict[str, list[str]] = {}
         reads = any(each.name == "success_values" for each in self.options)
-        words = ["usage:", path, "[OPTIONS]"]
+        words = ["usage:", path]
         for each in self.options:
             if not each.flags:
                 words.append(f"[{each.metavar.strip('[]')}]" if each.default is None else each.metavar)
@@ -96,13 +96,23 @@ class Command:
             else:
                 panels[title].append(_entry(each.heading, each.help))
         last = _entry("-h, --help", "Show this message and exit.")
+        words += [*self._first(), "..."] if reads else ["[OPTIONS]"]
         panels["The output" if reads else "Options"].append(last)
-        lines = [" ".join(words), "", _filled(self.about)]
+        lines = [_filled(" ".join(words), "", "  "), "", _filled(self.about)]
         for title in filter(panels.__getitem__, panels):
             lines += [f"{title}:", *panels[title]]
             if title in also:
                 lines.append(_filled(f"Also: {', '.join(also[title])}.", "  ", "    "))
         return "\n".join([*lines, "Example:", *(f"    {line}" for line in self.example.splitlines()), ""])
+
+    def _first(self) -> list[str]:
+        """Return the three options that matter first: those of the example."""
+        named = {flag: each for each in self.options for flag in each.flags}
+        used = dict.fromkeys(filter(named.__contains__, self.example.split()))
+        return [
+            f"[{' '.join([flag, *[named[flag].metavar][named[flag].kind is bool :]])}]"
+            for flag in [*used][:3]
+        ]
 
 
 class Group:

@@ -68,8 +68,8 @@ def watch(
     -------
     stream STREAM: A number or JSON object per line, or CSV; - is stdin. Other files are read whole, without
         --follow, --state.
-    alpha_adverse P: Level of ADVERSE. [default: 0.04; change-detector: 0.001]
-    alpha_benign P: Level of BENIGN. [default: 0.04; change-detector: 0.001]
+    alpha_adverse P: Level of ADVERSE. [default: 0.04; change-detector: .001]
+    alpha_benign P: Level of BENIGN. [default: 0.04; change-detector: .001]
     detector NAME: sequential-test: P[ever a false alarm] <= alpha + delta; change-detector, for late shifts:
         one per 1/alpha episodes.
     until_alarm: Stop at the first alarm.

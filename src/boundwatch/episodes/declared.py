@@ -350,6 +350,6 @@ def _only(names: Sequence[str]) -> Said:
 def _listed(names: Sequence[str]) -> str:
     if not names:
         return "it is a list, whose only column is 1"
-    offered = [name for name in names if normal(name).rpartition(".")[2] != "status"]  # of a run, not a trial
+    offered = [name for name in names if not normal(name).endswith("status")]  # of a run, not of a trial
     more = ", ..." if len(offered) > _MOST_COLUMNS else ""
     return f"columns: {', '.join(name[:24] for name in offered[:_MOST_COLUMNS])}{more}"

@@ -59,7 +59,7 @@ class ComparisonPlan:
 
     def __str__(self) -> str:
         return (
-            f"Expected costs of {self.cost_a:g} and {self.cost_b:g} are told apart "
+            f"Failure rates of {self.cost_a:g} and {self.cost_b:g} are told apart "
             f"after {self.mean_pairs:.1f} pairs on average"
         )
 

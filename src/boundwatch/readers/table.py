@@ -121,11 +121,9 @@ class Block:
         return self if kept.all() else self.take(np.flatnonzero(kept).tolist())
 
     def _needs_name(self, column: str, row: int, problem: str) -> InvalidCost:
-        remedy = (
-            "give every row a short text or a whole number there; if empty means the one above it, pass ",
-            Argument("fill_down", column),
-        )
-        return InvalidCost(problem, where=self.place(column, row), remedy=remedy)
+        remedy = "give every row a short text or a whole number there; if empty means the one above it, pass "
+        said = (remedy, Argument("fill_down", column))
+        return InvalidCost(problem, where=self.place(column, row), remedy=said)
 
     def take(self, rows: Sequence[int]) -> Block:
         """Return some of the rows, or some of them several times."""
@@ -295,6 +293,7 @@ class Rows(Table):
         """The columns that may number rows: whether the first two do (11, 01), and the first row and cell."""
         self.skipped: dict[str, int] = {}  # what was skipped, and how often
         self.widest: Sequence[str] = ()  # the widest row above the header
+        self.above: list[list[int]] = []  # how many cells of each have content, in every way to read it
         self.windows = False  # whether a text was read as Windows-1252
 
     @property
@@ -311,12 +310,9 @@ class Rows(Table):
         self.wanted, roles = self.layout.wanted, self.layout.roles
         self.lists = [*roles.get("predicted", ()), *roles.get("unlabeled", ())]
         first, self.scenes = "" if not named and self.names != ("1",) else self.names[0], self.layout.scenes
-        usable = (
-            first not in self.wanted and self.names.count(first) == 1
-        )  # fields of an object have no first one
+        usable = first not in self.wanted and self.names.count(first) == 1  # an object has no first one
         if self.numbering is None:
-            known = dict.fromkeys([*([first] if usable else ()), *self.layout.numbering])
-            self.numbering = dict.fromkeys(known, ("", 0, ""))
+            self.numbering = dict.fromkeys([*[first][:usable], *self.layout.numbering], ("", 0, ""))
         self.first = first if usable and named and not self.declared.as_is else None
         self._places = dict(zip(self.wanted, map(self.names.index, self.wanted), strict=True))
         self._header = list(map(str.strip, self.names))
@@ -334,18 +330,29 @@ class Rows(Table):
         widest = max(texts, key=len)
         names, is_row = self.declared.fitting(texts)
         if names or (self.says is not None and self.declared.measure is None):  # a log says what it has
-            names = names or widest
-            self.open(names)
-            return texts.index(names)
+            self.open(names or widest)
+            way = texts.index(names or widest)
+            self._check_above([counts[way] for counts in self.above])
+            return way
         if ABOVE not in self.skipped and is_row:
             self._refuse_half(texts, widest)
             self.open([str(place + 1) for place in range(len(widest))], named=False)
             return texts.index(widest)
         self._skip(ABOVE)
+        self.above.append([0 if widest[0].startswith("#") else sum(map(bool, cells)) for cells in texts])
         self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
         if self.skipped.get(ABOVE) == MOST_ABOVE:
             self.refuse()
         return None
+
+    def _check_above(self, counts: Sequence[int]) -> None:
+        """Refuse a header that may be the first trial, in which a status says success."""
+        filled = list(filter(None, self.names))
+        counts = counts[: len(counts) if any(number(name) is not None for name in filled) else 1]
+        if len(filled) > 1 and max(counts, default=0) >= len(filled):
+            problem = "is in a row below one that may be the header: it has as many cells"
+            remedy = "delete what is above the header; is this row a trial? name a column of the header"
+            raise InvalidCost(problem, where=Place(self.source, column=self.wanted[0]), remedy=remedy)
 
     def _refuse_half(self, texts: Sequence[Sequence[str]], widest: Sequence[str]) -> None:
         """Refuse 0,5 in the first row of a table without names: a number, or two."""
@@ -377,12 +384,13 @@ class Rows(Table):
         if not kept:
             return None
         numbers, rows = zip(*kept, strict=True)
-        columns: dict[str, Cells] = {}
-        for name, at in self._places.items():
-            columns[name] = list(map(itemgetter(at), rows))
-        texts = (*self.layout.questions, *(self.numbering or ()), *self.scenes, *filter(None, [self.first]))
-        for name, at in zip(texts, map(self.names.index, texts), strict=True):
-            columns[name] = [_text(cells, at) for cells in rows]  # a short row may lack it
+        columns: dict[str, Cells] = {
+            name: list(map(itemgetter(at), rows)) for name, at in self._places.items()
+        }
+        labels = (*self.layout.questions, *(self.numbering or ()), *self.scenes, *filter(None, [self.first]))
+        for name, at in zip(labels, map(self.names.index, labels), strict=True):
+            known = ((cells[at] if at < len(cells) else None) for cells in rows)  # a short row may lack it
+            columns[name] = ["" if cell is None else str(cell).strip() for cell in known]
         for name in list(self.numbering or ()):
             self._check_numbering(name, numbers, columns[name])
         self.counted += len(kept)
@@ -439,7 +447,3 @@ class Rows(Table):
                 del numbering[name]
                 return
             counted += 1
-
-
-def _text(cells: Sequence[Any], index: int) -> str:
-    return "" if index >= len(cells) or cells[index] is None else str(cells[index]).strip()

@@ -26,7 +26,7 @@ _AT_ONCE = 1 << 14  # lines that are read with care
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KEPT = (
     *("file_format", "lines", "delimiter", "pending", "windows"),
-    *("says", "names", "named", "counted", "numbering", "skipped", "widest"),
+    *("says", "names", "named", "counted", "numbering", "skipped", "widest", "above"),
 )
 _SAVE = "save it as UTF-8 (in Excel: CSV UTF-8)"
 

@@ -5,11 +5,13 @@ All of it follows from the certificate, so `verify` can tell whether a badge say
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from boundwatch._support.describing import written
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison.ranking import letter_display
 from boundwatch.errors import InvalidSetting, Place
@@ -92,21 +94,12 @@ def board(certificates: Mapping[str, Certificate], title: str) -> tuple[str, str
         problem = "these certificates measure different things"
         raise InvalidSetting(problem, remedy="put those that measure the same into one folder")
     ranked = dict(sorted(certificates.items(), key=lambda each: (each[1].upper, each[1].lower)))
-    apart = [
-        (better, worse)
-        for better, one in ranked.items()
-        for worse, other in ranked.items()
-        if one.upper < other.lower
-    ]
+    pairs = itertools.permutations(ranked, 2)
+    apart = [(one, other) for one, other in pairs if ranked[one].upper < ranked[other].lower]
     letters = letter_display(list(ranked), apart)
     first = next(iter(ranked.values()))
-    heads = (
-        "policy",
-        "group",
-        "fails in" if wording.in_failures(first) else "expected cost",
-        "seen",
-        "confidence",
-    )
+    what = "fails in" if wording.in_failures(first) else "expected cost"
+    heads = ("policy", "group", what, "seen", "confidence")
     rows = [
         (name, letters[name], wording.limits(each), _seen(each), wording.percent(1 - each.delta, "down"))
         for name, each in ranked.items()
@@ -117,8 +110,7 @@ def board(certificates: Mapping[str, Certificate], title: str) -> tuple[str, str
         f"without a common letter are in the wrong order, with probability at least "
         f"{wording.percent(sure, 'down')}."
     )
-    marks = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (heads, *rows)]
-    table = "\n".join([marks[0], "|---" * len(heads) + "|", *marks[1:]])
+    table = written([heads, *rows], "markdown")
     parts: list[Html] = [page.heading(title, 1), page.table(heads, rows), page.paragraph(said)]
     parts.append(page.paragraph("For two policies on the same tasks, boundwatch compare tells more apart."))
     return f"<!-- {_BY} -->\n# {title}\n\n{table}\n\n{said}\n", page.page(title, parts)

@@ -242,7 +242,8 @@ def _about_tasks(finding: ComparisonFinding) -> list[str]:
     if _is_of_some_task(finding):
         return [
             "The overall verdict (REGRESSED, IMPROVED) says that a policy is better on some task, not in the "
-            "mean over them; the limits and the margin are about the mean."
+            "mean over them; the limits and the margin are about the mean.",
+            "SUSPECT, HELD and a task's limits are about that task alone; adjusted p-values allow for all.",
         ]
     return ["The overall verdict and limits are about the mean over the tasks."]
 
@@ -267,7 +268,7 @@ def task_table(
         p_values = {"REGRESSED": each.p_a_better, "SUSPECT": each.p_a_better, "IMPROVED": each.p_b_better}
         p_value = p_values.get(each.call.name, min(each.p_a_better, each.p_b_better))  # of what it says
         rows.append((each.call.name, *cells, _span(each), upward(p_value), needed, task))
-    head = ("call", *seen, f"{overall.names[1]} {what[1]}", "p-value", "more episodes", "task")
+    head = ("call", *seen, f"{overall.names[1]} {what[1]}", "adjusted p", "more episodes", "task")
     return (head, rows) if not first else ((head[-1], *head[:-1]), [(row[-1], *row[:-1]) for row in rows])
 
 

@@ -152,14 +152,13 @@ def plot_watch(detectors: Mapping[str, AnytimeDetector[Any]], found: Iterable[tu
         axes.set_xlim(0, n[-1] * 1.02)
         if certificate.binary:
             axes.set_yticks(*_PERCENT)
-        said = (
-            detector.verdict.name if detector.verdict is not Verdict.WITHIN else wording.says(Verdict.WITHIN)
-        )
+        one = "trial" if certificate.binary else "episode"
+        said = wording.says(Verdict.WITHIN) if detector.first_alarm is None else detector.verdict.name
         if detector.first_alarm is not None:
-            said += f" at {'trial' if certificate.binary else 'episode'} {detector.first_alarm}"
+            said += f" at {one} {detector.first_alarm}"
             axes.axvline(detector.first_alarm, color=_VERDICTS[detector.verdict], linewidth=1.5)
         axes.set_title(f"{_short(name, 60)}: {said}" if name else said, loc="left", fontsize=10)
-    axes.set(xlabel="trial" if certificate.binary else "episode")
+    axes.set(xlabel=one)
     figure.legend(*axes.get_legend_handles_labels(), ncols=3, **_BELOW)
     return figure
 
@@ -285,7 +284,8 @@ def _titled(figure: Figure, *lines: str) -> Figure:
 
 
 def _short(name: str, most: int = 30) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+    """Return a name without its middle, if it is long: checkpoints differ at their ends."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2) + 1 :]}"
 
 
 def _new(width: float, height: float, **where: Any) -> tuple[Figure, Axes]:
@@ -331,7 +331,9 @@ def plot_plan(plan: Plan) -> Figure:
     axes.plot(check.n, check.power, label=f"check: n trials, one look (level {check.level:.3g})", **once)
     said = f"watch: alarm within n trials (level {watch.level:.3g})"
     axes.plot(watch.n, watch.power, color=_BLUE, linewidth=2.6, label=said)
-    title = f"Expected cost {plan.cost:.3g} instead of the certified one (costs of 0 and 1, exact)"
+    title = f"If {wording.percent(plan.cost)} of trials fail (exact)"
+    if plan.caveat is not None:
+        title = f"Expected cost {plan.cost:.3g} instead of the certified one (costs of 0 and 1, exact)"
     axes.legend(frameon=False, loc="lower right", fontsize=9)
     return _titled(figure, title)
 

@@ -25,7 +25,7 @@ _FAILURES = _HEADLINES | {
 }
 
 MISREADINGS = (
-    "A limit on single episodes: it bounds their expected cost, and one episode may cost more.",
+    "A limit on single episodes: it is about their mean, and any one may fail or cost more.",
     'A promise of safety: the verdict WITHIN reads "no evidence of a shift", never "safe".',
     "The probability of being wrong given an alarm: a detector's error rate is how often, before any "
     "data are seen, it would declare a shift that is not there.",
