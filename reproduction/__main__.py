@@ -8,6 +8,8 @@ processor.pin()  # before anything below loads NumPy or PyTorch
 
 import sys  # noqa: E402
 import time  # noqa: E402
+from collections import Counter  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Literal  # noqa: E402
 
@@ -60,9 +62,20 @@ def reproduce(
     if costs and names and wind.NAME not in names:
         raise InvalidSetting(f"--costs {costs[0]}: only the figure wind shows recorded costs; ask for it too")
     settings[wind.NAME] = wind.with_recorded(settings[wind.NAME], costs or ())
+    left: Counter[str] = Counter()
     with progress_bar("computing") as progress:
         note = "" if quick else "an arm takes ten minutes"
         task = progress.add_task("", total=None, note=note)
+
+        def started(kinds: Sequence[str]) -> None:
+            left.update(kinds)
+            progress.update(task, total=len(kinds))
+
+        def done(kind: str) -> None:
+            left[kind] -= 1
+            note = kind if left[kind] else f"every {kind} is there"
+            progress.update(task, advance=1, note=note, stage=not left[kind])
+
         page = runner.reproduce(
             names,
             output,
@@ -71,8 +84,8 @@ def reproduce(
             certificate=certificate,
             recorded_flights=True,
             jobs=jobs,
-            started=lambda total: progress.update(task, total=total),
-            done=lambda what: progress.update(task, advance=1, note=what),
+            started=started,
+            done=done,
         )
     if not processor.is_pinned():
         print(

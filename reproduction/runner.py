@@ -182,7 +182,7 @@ def reproduce(  # noqa: PLR0913  (the options of the command)
     certificate: CertificateName = "pointwise",
     recorded_flights: bool = False,
     jobs: int = 1,
-    started: Callable[[int], None] = lambda total: None,  # noqa: ARG005  (names the argument for callers)
+    started: Callable[[Sequence[str]], None] = lambda kinds: None,  # noqa: ARG005  (names it for callers)
     done: Callable[[str], None] = lambda what: None,  # noqa: ARG005
 ) -> Path:
     """Run experiments and write their figures, numbers and the page.
@@ -205,7 +205,7 @@ def reproduce(  # noqa: PLR0913  (the options of the command)
     jobs
         Processes.
     started, done
-        Called once with the number of things to compute, and after each with its kind.
+        Called once with the kinds of all that is to be computed, and after each with its kind.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def reproduce(  # noqa: PLR0913  (the options of the command)
     }
     computed = {name: [one for found in kinds.values() for one in found] for name, kinds in every.items()}
     wanted = [one for name in (names or EXPERIMENTS) for one in computed[name]]
-    started(sum(len(level) for level in cache.missing(wanted)))
+    started([artifact.kind for level in cache.missing(wanted) for artifact in level])
     cache.build(wanted, lambda artifact: done(artifact.kind))
     # The page shows everything that is there at these settings, not only what was asked for this time.
     shown = []

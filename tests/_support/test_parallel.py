@@ -90,11 +90,15 @@ def test_a_log_gets_a_line_now_and_then(capsys, monkeypatch):
     with parallel.progress_bar("flying") as progress:
         task = progress.add_task("", total=None, note="a minute each")
         progress.update(task, total=3)  # how much there is to do is said at once
-        progress.update(task, advance=1)
+        progress.update(task, advance=1, stage=False)
+        progress.update(task, advance=0, note="every drone is there", stage=True)
         monkeypatch.setattr(parallel, "LINE_EVERY", 0.0)
         progress.update(task, advance=1, note="the second drone")
     said = capsys.readouterr().err
-    assert said == "flying: 0 of 3, 0.0 minutes a minute each\nflying: 2 of 3, 0.0 minutes the second drone\n"
+    told = ("0 of 3, 0.0 minutes a minute each", "1 of 3, 0.0 minutes every drone is there")
+    assert said.splitlines() == [
+        f"flying: {line}" for line in (*told, "2 of 3, 0.0 minutes the second drone")
+    ]
     with parallel.progress_bar(None) as progress:
         progress.update(progress.add_task("", total=3, note=""), advance=1)
     assert capsys.readouterr().err == ""

@@ -107,11 +107,11 @@ class _Reported(Progress):
     _spoken: float | None = None
 
     def update(self, task_id: TaskID, **changes: Any) -> None:
-        """Go on, and say so in a log: how much there is to do, and how far it is."""
+        """Go on, and say so in a log: how much there is to do, the end of a ``stage``, and now and then."""
         super().update(task_id, **changes)
         now = time.monotonic()
         self._spoken = now if self._spoken is None else self._spoken
-        if self.said and ("total" in changes or now - self._spoken >= LINE_EVERY):
+        if self.said and ("total" in changes or changes.get("stage") or now - self._spoken >= LINE_EVERY):
             self._spoken, task = now, self.tasks[-1]
             total = "" if task.total is None else f" of {task.total:g}"
             minutes = f"{(task.elapsed or 0) / 60:.1f} minutes"
