@@ -28,8 +28,13 @@ def monitor(start):
             by="admin",
         )
         bind_streams(connection, Bind(["drone-13"], "drone", detector="change-detector"), by="admin")
+        bind_streams(connection, Bind(["judged"], "drone", detector="judged-test"), by="admin")
     database.close()
     server.report({"stream": "drone-3", "episode": NASTY, "cost": 0.3, "meta": {"note": NASTY}})
+    link = {"clip": "https://example.org/clips/7.mp4", "note": NASTY}
+    server.report(
+        *({"stream": "judged", "episode": f"{i} {NASTY}", "cost": 0.9, "meta": link} for i in range(20))
+    )
     return server
 
 
@@ -42,6 +47,8 @@ def pages(server):
         "adverse": "/streams/drone-7",
         "within": "/streams/drone-3",
         "no-episode": "/streams/drone-13",
+        "judged": "/streams/judged",
+        "labels": "/streams/judged/labels",
         "alarms": "/alarms",
         "certificates": "/certificates",
         "certificate": f"/certificates/{certificate}",
@@ -80,6 +87,26 @@ def test_every_page_fits_is_accessible_and_keeps_the_policy(browser, axe, monito
         if folder:
             page.screenshot(path=f"{folder}/{name}-{scheme}-{width}.png", full_page=True)
         page.context.close()
+
+
+def test_people_label_what_a_machine_judged(browser, start):
+    server = start("--detector", "judged-test")
+    server.report(*({"stream": "arm", "episode": f"e{i}", "success": False} for i in range(40)))
+    drawn = [each["episode"] for each in server.ask("GET", "/api/v1/streams/arm/labels")[1]["episodes"]]
+    page = open_page(
+        browser, f"{server.url}/streams/arm", viewport={"width": 400, "height": 800}, has_touch=True
+    )
+    page.get_by_role("link", name="Label them").tap()
+    for episode in drawn[:3]:
+        page.wait_for_selector(f"dd:has-text('{episode},')")
+        assert "machine says" in page.locator("main").inner_text()
+        page.get_by_role("button", name="Success").tap()
+    page.wait_for_selector(f"dd:has-text('{drawn[3]},')")
+    page.wait_for_selector("text=3 labeled")
+    page.get_by_role("link", name="arm", exact=True).tap()
+    page.wait_for_selector("text=By 3 labels")
+    assert page.problems == []
+    page.context.close()
 
 
 def test_the_first_page_tells_a_newcomer_what_to_do(browser, start):

@@ -21,6 +21,12 @@ AUDIT_RATES = 0.1, 0.4
 _GRID = np.linspace(0.0, 1.0, 257)[1:-1]
 
 
+def is_drawn(seed: int, rates: tuple[float, float], episode: int, judged: float) -> bool:
+    """Return whether the coin draws an episode, counted from 1, that a machine judged so."""
+    coin = hashlib.sha256(f"boundwatch label {seed} {episode}".encode()).digest()
+    return int.from_bytes(coin[:8], "big") < rates[judged >= 0.5] * 2**64
+
+
 class Drawing:
     """What a machine said of episodes, which of them a coin draws, and what people said of these.
 
@@ -35,6 +41,7 @@ class Drawing:
         self.seed, self.rates = seed, (found[0], found[1])
         self.judged = list[float]()
         self.labels = dict[int, float]()
+        self._open = dict[int, None]()
         self.n = 0
         """How many episodes count."""
 
@@ -43,20 +50,20 @@ class Drawing:
         if not 1 <= episode <= len(self.judged):
             problem, remedy = "was not judged", "give the number of an episode, counted from 1"
             raise InvalidSetting(problem, name="episode", value=episode, remedy=remedy)
-        coin = hashlib.sha256(f"boundwatch label {self.seed} {episode}".encode()).digest()
-        return int.from_bytes(coin[:8], "big") < self.rates[self.judged[episode - 1] >= 0.5] * 2**64
+        return is_drawn(self.seed, self.rates, episode, self.judged[episode - 1])
 
     @property
     def waiting(self) -> tuple[int, ...]:
         """The episodes that were drawn and have no label yet."""
-        later = range(self.n + 1, len(self.judged) + 1)
-        return tuple(each for each in later if self.is_drawn(each) and each not in self.labels)
+        return tuple(self._open)
 
     def receive(self, judged: float, label: float | None) -> None:
         """Take an episode, and its label if it is known; that counts only if the episode is drawn."""
         self.judged.append(judged)
-        if label is not None and self.is_drawn(len(self.judged)):
-            self.labels[len(self.judged)] = label
+        if self.is_drawn(len(self.judged)):
+            self._open[len(self.judged)] = None
+            if label is not None:
+                self.label(len(self.judged), label)
 
     def label(self, episode: int, cost: float) -> None:
         """Take the label of an episode that was drawn; it is final."""
@@ -66,15 +73,13 @@ class Drawing:
         if self.labels.setdefault(episode, cost) != cost:
             problem = f"has the label {shortest(self.labels[episode])} already"
             raise InvalidCost(problem, name="episode", value=episode, remedy="a label is final")
+        self._open.pop(episode, None)
 
     def counted(self) -> Iterator[tuple[bool, float | None]]:
         """Yield what the judge called a failure, and its label, of episodes that count from now on."""
-        while self.n < len(self.judged):
-            label = self.labels.get(self.n + 1)
-            if label is None and self.is_drawn(self.n + 1):
-                return
+        while self.n < len(self.judged) and self.n + 1 not in self._open:
             self.n += 1
-            yield self.judged[self.n - 1] >= 0.5, label
+            yield self.judged[self.n - 1] >= 0.5, self.labels.get(self.n)
 
     def state(self) -> dict[str, Any]:
         """Return what was said as plain JSON values."""

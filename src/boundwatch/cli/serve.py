@@ -26,7 +26,7 @@ def serve(
     *,
     database: str | None = None,
     certificate: Path | None = None,
-    detector: Literal["sequential-test", "change-detector"] | None = None,
+    detector: Literal["sequential-test", "change-detector", "judged-test"] | None = None,
     alpha_adverse: float | None = None,
     alpha_benign: float | None = None,
     host: str | None = None,
@@ -54,7 +54,7 @@ def serve(
     Options
     -------
     certificate FILE: Bind every new stream to this certificate, before its first episode.
-    detector: What new streams are watched with. [default: sequential-test]
+    detector: What new streams are watched with; judged-test if a machine judges. [default: sequential-test]
     alpha_adverse P: Level of ADVERSE for new streams. [default: 0.04; change-detector: 0.001]
     alpha_benign P: Level of BENIGN for new streams. [default: the same]
     host: Address to listen on; beyond this machine only with a token. [default: 127.0.0.1]

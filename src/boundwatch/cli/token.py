@@ -34,7 +34,7 @@ def create(
     Options
     -------
     name NAME: What pages and the audit log call it.
-    scope SCOPE: report, read or administer (which includes read).
+    scope SCOPE: report, read, label or administer (which includes read and label).
     stream PATTERN: Streams that it may report for, such as 'arm-*'. [default: all]
     """
     with _open(database, create=True) as opened, opened.write() as connection:

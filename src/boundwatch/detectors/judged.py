@@ -35,6 +35,8 @@ class JudgedFinding(Finding):
         The episodes, counted from 1, that were drawn and have no label yet.
     """
 
+    e_adverse: float
+    e_benign: float
     judged: int
     judge_says: float
     waiting: tuple[int, ...]

@@ -19,7 +19,7 @@ from boundwatch.server.database import Database
 from boundwatch.server.models import Name, check
 from boundwatch.server.tables import audit, sessions, tokens
 
-SCOPES = ("report", "read", "administer")
+SCOPES = ("report", "read", "label", "administer")
 SESSION_SECONDS = 12 * 3600.0
 _REMEMBERED = 1.0  # seconds; within two a revoked token is refused everywhere
 
@@ -33,8 +33,8 @@ class Actor:
     streams: tuple[str, ...] = ("*",)
 
     def may(self, scope: str) -> bool:
-        """Return whether the actor has a scope; one that administers may also read."""
-        return scope in self.scopes or (scope == "read" and "administer" in self.scopes)
+        """Return whether the actor has a scope; one that administers may also read and label."""
+        return scope in self.scopes or (scope in ("read", "label") and "administer" in self.scopes)
 
     def may_report(self, stream: str) -> bool:
         """Return whether the actor may report episodes of a stream."""

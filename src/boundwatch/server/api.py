@@ -183,6 +183,31 @@ def list_episodes(
     return {"stream": row["name"], "generation": row["generation"], "n": row["n"], "episodes": listed}
 
 
+@router.get("/streams/{stream}/labels")
+def list_waiting(request: Request, stream: Stream) -> dict[str, Any]:
+    """List the first episodes that a machine judged and people are to label, without what it said."""
+    with reading(request, "label") as connection:
+        row, count, found = queries.list_waiting(connection, stream)
+    listed = _chosen(found, "episode time received meta")
+    for each in listed:
+        each["meta"] = each["meta"] and json.loads(each["meta"])
+    return {"stream": row["name"], "waiting": count, "labeled": row["labeled"], "episodes": listed}
+
+
+@router.post("/streams/{stream}/labels", openapi_extra=_takes(models.Label), status_code=201)
+async def label(request: Request, stream: Stream) -> Response:
+    """Say whether an episode failed that was drawn; the answer comes when that is on the disk."""
+    by = actor_of(request, "label").name
+    sent = models.check(models.Label, await read_json(request))
+
+    def find() -> models.Report:
+        with request.app.state.database.read() as connection:
+            return queries.report_label(connection, stream, sent, by=by)
+
+    await asyncio.wrap_future(request.app.state.ledger.submit([await run_in_threadpool(find)], by))
+    return JSONResponse({"stream": stream, "episode": str(sent.episode)}, 201)
+
+
 @router.get("/fleet")
 def show_fleet(
     request: Request, rate: Annotated[float | None, Query(gt=0, lt=1, allow_inf_nan=False)] = None

@@ -7,6 +7,7 @@ another watch is a new generation, with an error budget of its own.
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from typing import Any, NamedTuple
 
@@ -18,11 +19,11 @@ from boundwatch.detectors.base import ANYTIME_LEVEL, CHANGE_LEVEL
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.access import record
 from boundwatch.server.database import lock
-from boundwatch.server.live_detectors import DETECTORS, LiveDetector, load_certificate, thresholds
+from boundwatch.server.live_detectors import LiveDetector, begin, load_certificate, thresholds
 from boundwatch.server.models import Bind, Refused, Upload
 from boundwatch.server.tables import certificates, declarations, streams, tokens, watches
 
-_LEVELS = {"sequential-test": ANYTIME_LEVEL, "change-detector": CHANGE_LEVEL}
+_LEVELS = {"sequential-test": ANYTIME_LEVEL, "change-detector": CHANGE_LEVEL, "judged-test": ANYTIME_LEVEL}
 _FLEET_SIZE = select(declarations.c.value).where(declarations.c.name == "fleet_size")
 _USUAL_FLEET = 20
 BINDING_LOCK = 0x706C6163  # who binds streams holds it, and asks for it before locking any stream
@@ -41,6 +42,11 @@ class Binding(NamedTuple):
         """The levels, the detector's usual ones where none are given."""
         given = {"alpha_adverse": self.alpha_adverse, "alpha_benign": self.alpha_benign}
         return {name: _LEVELS[self.detector] if alpha is None else alpha for name, alpha in given.items()}
+
+    def drawn(self) -> dict[str, Any]:
+        """Return what a watch is made with; of a judge's, the coin that no judge can know."""
+        seed = secrets.randbits(60) if self.detector == "judged-test" else None
+        return self._asdict() | self.levels | {"seed": seed}
 
 
 def upload(connection: Connection, sent: Upload, *, by: str) -> RowMapping:
@@ -132,12 +138,13 @@ def bind(
         connection.execute(update(streams).where(streams.c.id == stream["id"]).values(generation=generation))
         current = (watches.c.stream_id == stream["id"]) & watches.c.closed.is_(None)
         connection.execute(update(watches).where(current).values(closed=now))
-    start = _start(connection, binding)
+    made = binding.drawn()
+    start = _start(connection, made)
     adverse, benign = thresholds(start.detector)
     kept: dict[str, Any] = {"stream_id": stream["id"], "generation": generation}
-    kept |= {"created": now, "created_by": by, "reason": reason, **binding._asdict(), **binding.levels}
+    kept |= {"created": now, "created_by": by, "reason": reason, **made}
     kept |= {"threshold_adverse": adverse, "threshold_benign": benign, "place": None}
-    if binding.detector == "sequential-test":  # how many of them have begun, of all streams and generations
+    if binding.detector != "change-detector":  # how many of them have begun, of all streams and generations
         size, taken = declare_fleet(connection), select(func.max(watches.c.place))
         early = connection.execute(taken.where(watches.c.place <= size)).scalar() or 0
         last = connection.execute(taken).scalar() or 0
@@ -146,9 +153,8 @@ def bind(
     return generation
 
 
-def _start(connection: Connection, binding: Binding) -> LiveDetector:
-    certificate = load_certificate(connection, binding.certificate_id)
-    return LiveDetector(DETECTORS[binding.detector](certificate, **binding.levels))
+def _start(connection: Connection, made: dict[str, Any]) -> LiveDetector:
+    return begin(made, load_certificate(connection, made["certificate_id"]))
 
 
 def early_places(connection: Connection) -> int:
@@ -160,7 +166,7 @@ def early_places(connection: Connection) -> int:
 
 def warm(connection: Connection, binding: Binding) -> None:
     """Compute what all streams of a certificate share, half a second's work, before the first comes."""
-    _start(connection, binding).count(0.0)
+    _start(connection, binding.drawn()).count(0.0)
 
 
 def declare_fleet(connection: Connection, size: int | None = None) -> int:

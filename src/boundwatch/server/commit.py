@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch.detectors import Verdict
+from boundwatch.detectors.judged import JudgedFinding
 from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
 from boundwatch.server.bindings import BINDING_LOCK, Binding, bind, early_places
@@ -34,7 +35,7 @@ MOST_COUNTED = 10_000
 CHECKPOINT_EVERY = 128
 LEAVE_ALONE = 5.0  # seconds after a detector has failed
 _COLUMNS = (
-    "watches.id, stream_id, watches.generation, certificate_id, detector, watches.created, n, verdict, "
+    "watches.id, stream_id, watches.generation, certificate_id, detector, seed, watches.created, n, verdict, "
     "alpha_adverse, alpha_benign, threshold_adverse, certificates.binary, streams.name, counted"
 )
 _WATCHES = (
@@ -151,7 +152,8 @@ class Storing:
         for key, report in fresh.items():
             self.known[key] = report.cost
             watch_id = self.current[key[0]]["id"]
-            self.rows.append((*key, watch_id, report.cost, report.time, self.now, report.meta))
+            labels = report.labels and report.labels[1]
+            self.rows.append((*key, watch_id, report.cost, report.time, self.now, report.meta, labels))
         streams = {report.stream for report in request.reports}
         new = Counter(report.stream for report in fresh.values())
         counts = {"counted": len(fresh), "repeated": len(request.reports) - len(fresh)}
@@ -168,6 +170,8 @@ class Storing:
 
     def _refuse(self, report: Report, watch: RowMapping, where: str) -> Refused | None:
         """Return why a watch does not count a new episode; None if it does."""
+        if report.labels and report.labels[0] != watch["id"]:
+            return Refused(409, "began a new generation meanwhile", name="stream", value=report.stream)
         if watch["binary"] and report.cost not in (0.0, 1.0):
             problem = f"is not 0 or 1, as the certificate of stream {report.stream!r} promises"
             remedy = "send success, or a cost of 0 or 1"
@@ -296,15 +300,21 @@ class Counting:
                 yield self._alarm(watch, live)
 
     def _alarm(self, watch: RowMapping, live: LiveDetector) -> Any:
-        n, total = live.detector.n, live.total
+        finding = live.detector.finding()
+        n, total = finding.n, live.total
         what = "its costs have risen above what was certified"
         seen = f"mean cost {total / n:.3g} over {n} episodes"
         if watch["binary"]:
             what = "it fails more often than " + ("certified" if watch["threshold_adverse"] else "in the lab")
             seen = f"{total:.0f} of {n} episodes failed"
-        fields = {"verdict": "adverse", "episode_number": n, "mean_cost": total / n}
+        if isinstance(finding, JudgedFinding):
+            seen = (
+                f"about {finding.mean_cost:.3g} of {n} episodes by {finding.labels} labels; the judge says "
+            )
+            seen, total = seen + f"{finding.judge_says:.3g}", n * finding.mean_cost
+        fields = {"verdict": "adverse", "episode_number": live.detector.first_alarm, "mean_cost": total / n}
         # What is stored may be as of an earlier episode; the message says what was known at this one.
-        fields |= {"evidence": evidence(live.detector.finding())[0], "threshold": watch["threshold_adverse"]}
+        fields |= {"evidence": evidence(finding)[0], "threshold": watch["threshold_adverse"]}
         return watch, f"is ADVERSE: {what} ({seen}, generation {watch['generation']}).", fields
 
     @property
@@ -314,7 +324,7 @@ class Counting:
         for key, row in self.known.items():
             n, verdict = row["n"], row["verdict"]
             if live := self.live.get(key):
-                n, verdict = live.detector.n, live.detector.verdict.value
+                n, verdict = live.n, live.detector.verdict.value
             is_whole = (
                 key not in self.late and not self.has_more and self.ledger.roster.owns(row["stream_id"])
             )
@@ -332,7 +342,7 @@ class Counting:
 
 
 _LOG = (
-    "SELECT watch_id, cost, episode, time, received, number FROM episodes WHERE number > :since AND "
+    "SELECT watch_id, cost, episode, time, received, labels, number FROM episodes WHERE number > :since AND "
     "number <= :end AND {} ORDER BY number LIMIT :most"
 )
 _LATE = (

@@ -19,22 +19,25 @@ from sqlalchemy import RowMapping, func, select
 from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors import ChangeDetector, SequentialTest, saving
+from boundwatch.detectors import ChangeDetector, JudgedTest, SequentialTest, saving
 from boundwatch.detectors.change import ChangeFinding
 from boundwatch.detectors.evidence import EvidenceFinding
+from boundwatch.detectors.judged import JudgedFinding
 from boundwatch.errors import SchemaMismatch
 from boundwatch.server.database import Database, find_rows
 from boundwatch.server.tables import alarms, certificates, checkpoints, episodes, streams, watches
 
-DETECTORS: dict[str, type[SequentialTest] | type[ChangeDetector]] = {
+Detector = SequentialTest | ChangeDetector | JudgedTest
+DETECTORS: dict[str, type[Detector]] = {
     "sequential-test": SequentialTest,
     "change-detector": ChangeDetector,
+    "judged-test": JudgedTest,
 }
 _MOST_SHARED = 200_000
 _SHARED_EVIDENCE: dict[tuple[str, int, float], tuple[float, float]] = {}
 _EVIDENCE = "evidence_adverse", "evidence_benign"
 _LAST = "last_cost", "digest", "last_seen", "counted"
-SUMMARY = "n", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", *_LAST
+SUMMARY = "n", "labeled", "total", "verdict", "first_alarm", *_EVIDENCE, "curve", *_LAST
 """The columns that say where a watch stands, in the order of `LiveDetector.summary`."""
 
 
@@ -55,8 +58,10 @@ Every one up to the twentieth, and then whenever there are a tenth more: 135 of 
 class LiveDetector:
     """The detector of one watch with its curve: what the server keeps in memory of a stream."""
 
-    def __init__(self, detector: SequentialTest | ChangeDetector) -> None:
+    def __init__(self, detector: Detector) -> None:
         self.detector = detector
+        self.n = self.labeled = 0
+        """How many episodes were reported, and how many of them people labeled."""
         self.total = self.last_cost = 0.0
         self.last_seen: float | None = None
         self.number = 0
@@ -84,22 +89,29 @@ class LiveDetector:
         episode: str = "",
         time: float | None = None,
         received: float | None = None,
+        labels: int | None = None,
         number: int = 0,
     ) -> None:
-        """Count one episode."""
-        kept = f"{self.digest} {cost!r} {time!r} {received!r} {episode}"
+        """Count one episode, or what people said of one."""
+        kept = f"{self.digest} {cost!r} {time!r} {received!r} {labels} {episode}"
         self.digest = hashlib.blake2b(kept.encode(), digest_size=16).hexdigest()
-        self.last_seen, self.number = received, number
-        finding = self.detector.update(cost)
-        self.total += cost
-        self.last_cost = cost
-        if finding.n == POINTS[len(self.curve[0])]:
+        self.number = number
+        finding: EvidenceFinding | ChangeFinding | JudgedFinding
+        if labels is not None and isinstance(self.detector, JudgedTest):
+            finding = self.detector.label(labels, cost)
+            self.labeled += 1
+        else:
+            finding = self.detector.update(cost)
+            self.n += 1
+            self.total += cost
+            self.last_seen, self.last_cost = received, cost
+        while finding.n >= POINTS[len(self.curve[0])]:  # a label may let several episodes count
             self.evidence = self._evidence(finding)
             for side, value in zip(self.curve, self.evidence, strict=True):
                 side.append(round(1000 * math.log10(value)) if value > 1e-12 else -12000)
             self._curve = ""
 
-    def _evidence(self, finding: EvidenceFinding | ChangeFinding) -> tuple[float, float]:
+    def _evidence(self, finding: EvidenceFinding | ChangeFinding | JudgedFinding) -> tuple[float, float]:
         if self._shared is None:
             return evidence(finding)
         key = self._shared, finding.n, self.total
@@ -113,7 +125,8 @@ class LiveDetector:
         """Return the columns of `watches` that say where it stands, after at least one episode."""
         detector = self.detector
         self._curve = self._curve or str(self._lists()).replace(" ", "")  # ten times as quick as json.dumps
-        standing = detector.n, self.total, detector.verdict.value, detector.first_alarm, *self.evidence
+        known = self.n, self.labeled, self.total
+        standing = *known, detector.verdict.value, detector.first_alarm, *self.evidence
         last = self.last_cost, self.digest, self.last_seen, self.number
         return dict(zip(SUMMARY, (*standing, self._curve, *last), strict=True))
 
@@ -129,6 +142,7 @@ class LiveDetector:
             "digest": self.digest,
             "last_seen": self.last_seen,
             "number": self.number,
+            "known": (self.n, self.labeled),
             "total": self.total,
             "last_cost": self.last_cost,
             "evidence": self.evidence,
@@ -144,21 +158,22 @@ class LiveDetector:
         live = cls(DETECTORS[kind].from_content(content["detector"], certificate))
         live.total, live.last_cost, live.digest = content["total"], content["last_cost"], content["digest"]
         live.last_seen, live.number = content["last_seen"], content["number"]
+        live.n, live.labeled = content["known"]
         live.curve = array("i", content["curve"][0]), array("i", content["curve"][1])
         live.evidence = tuple(content["evidence"])
         return live
 
 
-def evidence(finding: EvidenceFinding | ChangeFinding) -> tuple[float, float]:
+def evidence(finding: EvidenceFinding | ChangeFinding | JudgedFinding) -> tuple[float, float]:
     """Return the evidence of both sides: e-values, or the change detector's statistics."""
     if isinstance(finding, ChangeFinding):
         return finding.statistic_adverse, finding.statistic_benign
     return finding.e_adverse, finding.e_benign
 
 
-def thresholds(detector: SequentialTest | ChangeDetector) -> tuple[float | None, float | None]:
+def thresholds(detector: Detector) -> tuple[float | None, float | None]:
     """Return the evidence at which each side alarms; None if it does at an exact line of failures."""
-    if isinstance(detector, ChangeDetector):
+    if not isinstance(detector, SequentialTest):
         return 1 / detector.alpha_adverse, 1 / detector.alpha_benign
     if detector.thresholds is None:
         return None, None
@@ -191,10 +206,15 @@ def load_checkpoints(
             if watch["id"] in states:
                 live = LiveDetector.from_state(states[watch["id"]], watch["detector"], certificate)
         if live is None:
-            levels = {"alpha_adverse": watch["alpha_adverse"], "alpha_benign": watch["alpha_benign"]}
-            live = LiveDetector(DETECTORS[watch["detector"]](certificate, **levels))
+            live = begin(watch, certificate)
         lives[watch["id"]] = live
     return lives
+
+
+def begin(watch: RowMapping | Mapping[str, Any], certificate: Certificate) -> LiveDetector:
+    """Return the detector of a watch before its first episode; of a judge's, with the seed of its coin."""
+    names = ["alpha_adverse", "alpha_benign", *(["seed"] if watch["seed"] is not None else [])]
+    return LiveDetector(DETECTORS[watch["detector"]](certificate, **{name: watch[name] for name in names}))
 
 
 def catch_up(
@@ -210,8 +230,9 @@ def catch_up(
 
 
 LATER = (
-    "SELECT watch_id, cost, episode, time, received, number FROM ASKED CROSS JOIN episodes WHERE watch_id = "
-    "asked.column1 AND number > asked.column2 AND number <= asked.column3 ORDER BY watch_id, number"
+    "SELECT watch_id, cost, episode, time, received, labels, number FROM ASKED CROSS JOIN episodes "
+    "WHERE watch_id = asked.column1 AND number > asked.column2 AND number <= asked.column3 "
+    "ORDER BY watch_id, number"
 )
 """The episodes of watches after one number of the log, up to another."""
 
@@ -251,8 +272,9 @@ def verify(database: Database) -> Iterator[Replayed]:
 
 def _replay(connection: Connection, watch: RowMapping) -> str:
     counted = (episodes.c.watch_id == watch["id"]) & (episodes.c.number <= watch["counted"])
-    if (count := connection.execute(select(func.count()).where(counted)).scalar_one()) != watch["n"]:
-        return f"{count} episodes are stored, {watch['n']} are shown"
+    found = connection.execute(select(func.count(), func.count(episodes.c.labels)).where(counted)).one()
+    if tuple(found) != (watch["n"] + watch["labeled"], watch["labeled"]):
+        return f"{found[0]} episodes and labels are stored, {watch['n']} and {watch['labeled']} are shown"
     again = load_detector(connection, watch, replay=True)
     if again.state() != load_detector(connection, watch).state():
         return "the stored state differs from that of a replay"

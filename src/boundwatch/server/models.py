@@ -29,7 +29,7 @@ _LINES = rf"[^\x00-\x09\x0b-\x1f{_UNSEEN}]*$"
 Reason = Annotated[str, Meta(max_length=500, pattern=f"^{_LINES}")]
 Needed = Annotated[str, Meta(min_length=1, max_length=500, pattern=rf"^(?=\s*\S){_LINES}")]
 Count = Annotated[int, Meta(ge=0)]
-Detector = Literal["sequential-test", "change-detector"]
+Detector = Literal["sequential-test", "change-detector", "judged-test"]
 
 _NAMED = (
     "is not a valid name",
@@ -98,6 +98,14 @@ class Bind(Struct, frozen=True, forbid_unknown_fields=True):
     new_generation: bool = False
 
 
+class Label(Struct, frozen=True, forbid_unknown_fields=True):
+    """What people say of an episode that a machine judged."""
+
+    episode: Annotated[str, Meta(min_length=1, max_length=LONGEST_EPISODE)] | _Whole
+    cost: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    success: bool | UnsetType = UNSET
+
+
 class Acknowledge(Struct, frozen=True, forbid_unknown_fields=True):
     """Why an alarm needs nobody any more."""
 
@@ -129,6 +137,8 @@ class Report(NamedTuple):
     cost: float
     time: float | None
     meta: str | None
+    labels: tuple[int, int] | None = None
+    """Of which watch and episode it is the label, if it is one."""
 
 
 def check(
@@ -166,12 +176,16 @@ def _report(sent: Episode, where: str) -> Report:
     if not episode.isprintable():
         problem, remedy = _RULES["episode"]
         raise InvalidSetting(problem, name=f"{where}episode", value=episode, remedy=remedy)
-    if (sent.cost is UNSET) == (sent.success is UNSET):
-        raise InvalidSetting(f"{where}cost and {where}success: send exactly one of the two")
-    cost = float(not sent.success) if isinstance(sent.cost, UnsetType) else sent.cost + 0.0  # -0.0 is 0
     time = sent.time if sent.time is None else _seconds(sent.time, where)
     meta = None if sent.meta is None else _meta(sent.meta, where)
-    return Report(sent.stream, episode, cost, time, meta)
+    return Report(sent.stream, episode, cost_of(sent, where), time, meta)
+
+
+def cost_of(sent: Episode | Label, where: str = "") -> float:
+    """Return the cost that somebody gave as one, or as success."""
+    if (sent.cost is UNSET) == (sent.success is UNSET):
+        raise InvalidSetting(f"{where}cost and {where}success: send exactly one of the two")
+    return float(not sent.success) if isinstance(sent.cost, UnsetType) else sent.cost + 0.0  # -0.0 is 0
 
 
 def _seconds(value: float | str, where: str) -> float:

@@ -130,6 +130,15 @@ def stream_page(
     )
 
 
+@router.get("/streams/{stream}/labels")
+def labels_page(request: Request, stream: Annotated[str, fastapi.Path(max_length=100)]) -> Response:
+    """Show the first episode that waits for a label, without what the machine said of it."""
+    with reading(request, "label") as connection:
+        row, waiting, found = queries.list_waiting(connection, stream, 1)
+    meta = json.loads(found[0]["meta"] or "{}") if found else {}
+    return render(request, "labels.html", row=row, waiting=waiting, episode=found and found[0], meta=meta)
+
+
 @router.get("/certificates")
 def certificates_page(request: Request) -> Response:
     """All certificates, and the forms to upload one and to bind streams."""

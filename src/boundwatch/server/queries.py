@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,19 +11,21 @@ from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, func, lite
 from sqlalchemy.engine import Connection
 
 from boundwatch.bounds.multiple import e_bh_rows
+from boundwatch.certificates.judged import AUDIT_RATES, is_drawn
 from boundwatch.detectors import Verdict
 from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.server.bindings import fleet_size
-from boundwatch.server.live_detectors import load_certificate
-from boundwatch.server.models import Refused
+from boundwatch.server.live_detectors import load_certificate, load_detector
+from boundwatch.server.models import Label, Refused, Report, cost_of
 from boundwatch.server.tables import alarms, audit, certificates, episodes, log, streams, watches
 
 PAGE = 50
 _SHOWN = (
-    "stream generation certificate detector alpha_adverse alpha_benign verdict first_alarm n mean_cost "
-    "evidence_adverse evidence_benign threshold_adverse threshold_benign last_seen silent closed"
+    "stream generation certificate detector alpha_adverse alpha_benign verdict first_alarm n labeled "
+    "mean_cost evidence_adverse evidence_benign threshold_adverse threshold_benign last_seen silent closed"
 )
 _CURRENT = watches.c.closed.is_(None)
+_KEPT = watches.c.n + watches.c.labeled
 _WATCHED = watches.join(streams).join(certificates)
 _STANDING = select(
     streams.c.name,
@@ -76,9 +79,9 @@ def totals(connection: Connection, silent_before: float | None = None) -> dict[s
         for name, number in zip(("streams", "episodes", "silent"), sums, strict=True):
             counted[name] += int(number)
     waiting = select(func.count()).select_from(alarms).where(alarms.c.acknowledged.is_(None))
-    behind = select(
-        select(log.c.last).scalar_subquery() - func.coalesce(func.sum(watches.c.n), 0)
-    ).select_from(watches)
+    behind = select(select(log.c.last).scalar_subquery() - func.coalesce(func.sum(_KEPT), 0)).select_from(
+        watches
+    )
     asked = {"open_alarms": waiting, "episodes_waiting": behind}
     return counted | {name: int(connection.execute(each).scalar_one()) for name, each in asked.items()}
 
@@ -166,7 +169,7 @@ def list_episodes(
 ) -> list[dict[str, Any]]:
     """Return the counted episodes of a watch after so many, in their order and numbered in it."""
     query = select(episodes).where(episodes.c.watch_id == watch["id"])
-    query = query.where(episodes.c.number <= watch["counted"])
+    query = query.where(episodes.c.number <= watch["counted"], episodes.c.labels.is_(None))
     if (left := watch["n"] - after) <= limit:  # the last ones are found from the end
         found = _all(connection, query.order_by(episodes.c.number.desc()).limit(max(0, left)))[::-1]
     else:
@@ -174,11 +177,45 @@ def list_episodes(
     return [{**row, "number": number} for number, row in enumerate(found, after + 1)]
 
 
+def list_waiting(connection: Connection, name: str, limit: int = 100) -> tuple[RowMapping, int, list[Any]]:
+    """Return a judge's stream, how many of its episodes wait for a label, and the first of them."""
+    row = find_stream(connection, name)
+    if row["seed"] is None:
+        remedy = "bind it with the detector judged-test"
+        raise Refused(409, "is not bound to a judge", name="stream", value=name[:80], remedy=remedy)
+    places: Sequence[int] = getattr(load_detector(connection, row).detector, "waiting", ())
+    after, last = (places[0] - 1, places[:limit][-1]) if places else (0, 0)
+    found = list_episodes(connection, row, after=after, limit=last - after)
+    wanted = set(places[:limit])
+    return row, len(places), [each for each in found if each["number"] in wanted]
+
+
+def report_label(connection: Connection, name: str, sent: Label, *, by: str) -> Report:
+    """Return a label as it is stored, or refuse one of an episode that was not drawn."""
+    row, id_, cost = find_stream(connection, name), str(sent.episode), cost_of(sent)
+    of_watch = (episodes.c.watch_id == row["id"]) & episodes.c.labels.is_(None)
+    query = select(episodes.c.number, episodes.c.cost).where(of_watch, episodes.c.episode == id_)
+    if row["seed"] is None or (episode := connection.execute(query).first()) is None:
+        problem = "was not judged in this stream and generation"
+        raise Refused(404, problem, name="episode", value=id_, remedy="label those that wait")
+    before = select(func.count()).where(of_watch, episodes.c.number <= episode.number)
+    number = connection.execute(before).scalar_one()
+    if not is_drawn(row["seed"], AUDIT_RATES, number, episode.cost):
+        remedy = "label those that wait: who chooses episodes chooses the outcome"
+        raise Refused(409, "was not drawn", name="episode", value=id_, remedy=remedy)
+    known = select(episodes.c.cost).where(episodes.c.watch_id == row["id"], episodes.c.labels == number)
+    if connection.execute(known).scalar() not in (None, cost):
+        raise Refused(409, "has another label", name="episode", value=id_, remedy="a label is final")
+    said = json.dumps({"by": by})
+    return Report(name, f"\t{row['id']} {number}", cost, None, said, (row["id"], number))  # no robot's id
+
+
 def list_alarms(
     connection: Connection, *, waiting: bool | None = None, watch_id: int | None = None, limit: int = 200
 ) -> list[RowMapping]:
     """Return alarms, the latest first."""
-    watched = watches.c.generation, watches.c.n, watches.c.total, watches.c.closed, certificates.c.binary
+    names = "generation", "n", "total", "closed", "detector"
+    watched = *(watches.c[name] for name in names), certificates.c.binary
     query = select(alarms, streams.c.name.label("stream"), *watched)
     query = query.select_from(alarms.join(watches).join(streams).join(certificates))
     if waiting is not None:
@@ -203,7 +240,7 @@ def list_audit(connection: Connection, limit: int = 200) -> list[RowMapping]:
 
 def latest(connection: Connection) -> dict[str, int]:
     """Return numbers that only grow, at least one of them whenever what the pages show changes."""
-    watched = select(func.coalesce(func.sum(watches.c.n), 0), func.count()).select_from(watches)
+    watched = select(func.coalesce(func.sum(_KEPT), 0), func.count()).select_from(watches)
     alarmed = select(func.count(), func.count(alarms.c.acknowledged)).select_from(alarms)
     found = [*connection.execute(watched).one(), *connection.execute(alarmed).one()]
     return dict(zip(("episodes", "watches", "alarms", "acknowledged"), map(int, found), strict=True))

@@ -131,7 +131,8 @@ def mean(row: Mapping[str, Any]) -> str:
     """Say the mean cost; where costs are 0 or 1, the failures in trials."""
     if not row["n"]:
         return "–"
-    return f"{row['total']:.0f} of {row['n']} failed" if row["binary"] else f"{row['total'] / row['n']:.3f}"
+    said = f"{row['total']:.0f} of {row['n']} failed" if row["binary"] else f"{row['total'] / row['n']:.3f}"
+    return f"the judge says {said}" if row["detector"] == "judged-test" else said
 
 
 def evidence(value: float) -> str:

@@ -15,8 +15,8 @@ from sqlalchemy.engine import Connection
 metadata = MetaData()
 _Key = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only what is called INTEGER
 _KINDS: dict[Any, str] = {
-    _Key: "id stream_id watch_id certificate_id token_id number counted last",
-    Integer(): "version value binary generation place n first_alarm attempts beat",
+    _Key: "id stream_id watch_id certificate_id token_id number counted last seed",
+    Integer(): "version value binary generation place n labeled labels first_alarm attempts beat",
     Double(): "applied created closed time received cost total last_cost last_seen due "
     "delivered revoked expires acknowledged alpha_adverse alpha_benign threshold_adverse threshold_benign "
     "evidence_adverse evidence_benign",
@@ -63,9 +63,9 @@ streams = _table("streams", "id! name generation created", Unique("name"))
 watches = _table(
     "watches",
     "id! stream_id>streams generation certificate_id>certificates",
-    "detector alpha_adverse alpha_benign place? threshold_adverse? threshold_benign?",
+    "detector seed? alpha_adverse alpha_benign place? threshold_adverse? threshold_benign?",
     "created created_by reason",
-    "closed? n total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? digest",
+    "closed? n labeled total verdict first_alarm? evidence_adverse evidence_benign curve last_cost? digest",
     "last_seen? counted",
     Unique("place"),
     Unique("stream_id", "generation"),
@@ -73,9 +73,10 @@ watches = _table(
 # A detector's state after some episodes of a watch; the later ones are replayed on top of it.
 checkpoints = _table("checkpoints", "watch_id>watches! state")
 # The log: all episodes, numbered as they were stored, without gaps. A watch counted those up to `counted`.
+# Where `labels` is not empty, the row is what people said of that episode of the watch: a machine judged it.
 episodes = _table(
     "episodes",
-    "number! stream_id episode watch_id cost time? received meta?",
+    "number! stream_id episode watch_id cost time? received meta? labels?",
     Unique("stream_id", "episode"),
     Index("episodes_watch", "watch_id", "number"),
 )

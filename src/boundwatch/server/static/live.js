@@ -60,11 +60,11 @@
     if (value instanceof File) return value.text(); // as it is: a number keeps all its digits
     if (name === "streams") return JSON.stringify(value.split("\n").map((line) => line.trim()).filter(Boolean));
     if (name.startsWith("alpha_")) return Number.isNaN(Number(value)) ? JSON.stringify(value) : value;
-    return name === "new_generation" ? "true" : JSON.stringify(value.trim());
+    return name === "new_generation" ? "true" : ["success", "cost"].includes(name) ? value : JSON.stringify(value.trim());
   }
 
-  async function send(form) {
-    const fields = [...new FormData(form)].filter(([, value]) => (value instanceof File ? value.size : value.trim()));
+  async function send(form, submitter) {
+    const fields = [...new FormData(form, submitter)].filter(([, value]) => (value instanceof File ? value.size : value.trim()));
     const file = fields.find(([, value]) => value instanceof File)?.[1];
     if (file && !fields.some(([name]) => name === "name")) fields.push(["name", file.name.replace(/\.[^.]*$/, "")]);
     const parts = await Promise.all(fields.map(async ([name, value]) => `"${name}":${await json(name, value)}`));
@@ -80,7 +80,7 @@
     const form = event.target;
     if (!form.dataset.api) return;
     event.preventDefault();
-    send(form).catch((error) => {
+    send(form, event.submitter).catch((error) => {
       const place = form.querySelector("[role=alert]") ?? form.appendChild(document.createElement("p"));
       place.className = "note";
       place.setAttribute("role", "alert");
