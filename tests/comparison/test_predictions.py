@@ -50,7 +50,6 @@ def expected(which, of_a, of_b, *, known=None):
         test = bw.PolicyComparison(1e-9, binary=False, paired=paired, predictions=True)
         for difference in (0.0, 1.0) * 6:
             test._goals.past.add(difference, Luck(difference - 0.5, 0.5, -0.5))
-            test._helped[0]._past.add(difference, Luck(difference - 0.5, 0.5, -0.5))
         one, other = ([of[scene] for scene in scenes] for of, scenes in ((of_a, a), (of_b, b)))
         given = {"predicted_a": one[0], "unlabeled_a": one[1:] if known is None else [known]}
         test.update(*costs, **given, predicted_b=other[0], unlabeled_b=other[1:])

@@ -19,12 +19,12 @@ from boundwatch._support.validation import check_costs, check_flag, check_level,
 from boundwatch.bounds.bets import Bets, CostGrid
 from boundwatch.bounds.joint_evidence import references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
-from boundwatch.bounds.predicted_mean import Luck, MeanBets, luck_of
+from boundwatch.bounds.predicted_mean import Luck, luck_of
 from boundwatch.comparison.evidence import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.late import late_line
 from boundwatch.comparison.margin import LATER, has_table, margin_table
-from boundwatch.comparison.predicted import GoalBets
+from boundwatch.comparison.predicted import GoalBets, LazyLimits
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value
@@ -168,8 +168,7 @@ class PolicyComparison:
         self._costs: tuple[list[float], list[float]] = ([], [])
         self._lucks: tuple[list[Luck], list[Luck]] = ([], [])
         self._goals = GoalBets(self.alpha) if self.predictions else None
-        # For limits with predictions, and for those without.
-        self._helped = [MeanBets.anytime(self.alpha, self.alpha) for _ in range(2 * self.predictions)]
+        self._helped = LazyLimits(self.alpha)
         self._totals = [0.0, 0.0]
         # Binary costs: failures of A and B; of matched pairs, only where they differ.
         self._failures = [0, 0]
@@ -330,8 +329,7 @@ class PolicyComparison:
             a, b = (each[self.pairs - 1] for each in self._lucks)
             lucks = Luck(-a.value / 2, -a.least / 2, -a.most / 2), Luck(*(x / 2 for x in b))
             self._goals.add(half, lucks)
-            self._helped[0].add(half, *lucks)
-            self._helped[1].add(half, Luck())
+            self._helped.add(half, lucks)
         if self._counts and not (self.paired and cost_a == cost_b):
             self._failures[0] += int(cost_a)
             self._failures[1] += int(cost_b)
@@ -381,8 +379,8 @@ class PolicyComparison:
         limits: Any = [partial(_limit, CostGrid(self._halves.weights), self.alpha, self.pairs), None]
         if self._reference is not None:
             limits[0] = partial(self._reference.limit, *self._new(), self.alpha)
-        if self._helped:
-            limits = [sorted(2 * x - 1 for x in bets.limits).__getitem__ for bets in self._helped]
+        if self._goals is not None:
+            limits = [partial(self._helped.limit, self.pairs, helped) for helped in (True, False)]
         return ComparisonFinding(
             **{name: getattr(self, name) for name in _REACHED},
             mean_cost_a=self._totals[0] / self.n_a if self.n_a else None,

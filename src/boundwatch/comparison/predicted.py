@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from scipy.special import ndtri
 
-from boundwatch.bounds.predicted_mean import ENOUGH, Luck, Past, controls_of
+from boundwatch.bounds.predicted_mean import ENOUGH, Luck, MeanBets, Past, controls_of
 from boundwatch.comparison.region import CHANCES, SignRegion, find_region
 
 _MOST = 0.99  # of the capital, that a bet may risk
@@ -60,3 +60,26 @@ class GoalBets:
         score = ndtri(min(max(self.capital[side] * self._alpha, 1e-12), 1 - 1e-9))
         size = _BOLD * float(np.interp(score, CHANCES, self._sizes[min(round(tossed), last)]))
         return min(max(size * math.sqrt(min(1.0, last / max(tossed, 1.0))), 1e-6), _MOST)
+
+
+class LazyLimits:
+    """Limits on the difference after any pair, with predictions or without, computed when asked for."""
+
+    def __init__(self, alpha: float) -> None:
+        self._alpha = alpha
+        self._pairs: list[tuple[float, tuple[Luck, Luck]]] = []
+        self._known: dict[bool, tuple[int, MeanBets]] = {}
+
+    def add(self, half: float, lucks: tuple[Luck, Luck]) -> None:
+        """Remember one more pair, as `GoalBets.add` takes it."""
+        self._pairs.append((half, lucks))
+
+    def limit(self, pairs: int, helped: bool, side: int) -> float:
+        """Return the lower (0) or upper limit (1) after so many pairs."""
+        known, bets = self._known.get(helped, (pairs + 1, None))
+        if bets is None or known > pairs:
+            known, bets = 0, MeanBets.anytime(self._alpha, self._alpha)
+        for half, lucks in self._pairs[known:pairs]:
+            bets.add(half, *(lucks if helped else (Luck(),)))
+        self._known[helped] = pairs, bets
+        return 2 * bets.limits[side] - 1
