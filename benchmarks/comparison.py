@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -283,10 +283,12 @@ def newcombe(n: int, a: int, b: int, z: float = 1.959964) -> tuple[float, float]
     return change - math.hypot(p_b - low_b, high_a - p_a), change + math.hypot(high_b - p_b, p_a - low_a)
 
 
-def calls(runs: int = 1000, n: int = 50) -> dict[str, Any]:
+def calls(
+    runs: int = 1000, n: int = 50, worlds: Sequence[tuple[int, int]] = ((10, 0), (40, 0), (10, 1))
+) -> dict[str, Any]:
     """Return how often tables of tasks are wrong, and find a task that regressed, beside LeRobot's draft."""
     rng, answer = np.random.default_rng(SEED), {}
-    for tasks, fallen in ((10, 0), (40, 0), (10, 1)):
+    for tasks, fallen in worlds:
         rates = np.full((2, tasks), 0.2)
         rates[1, :fallen] = 0.5
         found = dict.fromkeys(

@@ -37,6 +37,7 @@ def limits(judged, drawn, delta, policy=False, units=None):
     return found
 
 
+@cache
 def chances(judged, drawn, failures):
     """The probability of every outcome of a draw."""
     each = [

@@ -13,7 +13,7 @@ import pytest
 import boundwatch as bw
 from boundwatch.detectors.run_length import calibrated, run_length
 
-DEPTH = 12
+DEPTH = 10
 FAR = 4.9  # standard errors that chance exceeds with a probability of about 1e-6
 
 

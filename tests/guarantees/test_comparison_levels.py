@@ -54,8 +54,8 @@ def test_the_shipped_regions_keep_their_level_at_every_rate_and_for_all_time(alp
         assert 0.999 * alpha <= coefficients[pooled] + late_line(alpha, pooled).spent <= alpha
 
 
-@pytest.mark.parametrize("alpha", [0.3, 0.0123])
-def test_a_level_that_is_not_shipped_is_kept_given_every_number_of_failures(alpha):
+def test_a_level_that_is_not_shipped_is_kept_given_every_number_of_failures():
+    alpha = 0.0123
     alarmed = find_region(alpha, paired=False).ending[1]
     for pooled in range(0, 2 * LAST_PAIR + 1, 25):
         assert 0.999 * alpha <= alarmed[pooled] + late_line(alpha, pooled).spent <= alpha
@@ -97,8 +97,9 @@ def ever_alarms(p_a: float, p_b: float, pairs: int = 20_000) -> float:
 
 def test_the_level_holds_at_equal_rates_and_at_rates_at_which_a_is_worse():
     for rate in (0.02, 0.1, 0.125, 0.5, 0.9):
-        assert 0.93 * ALPHA <= ever_alarms(rate, rate) <= ALPHA
-        assert ever_alarms(rate * 1.03, rate) < ever_alarms(rate, rate)
+        equal = ever_alarms(rate, rate)
+        assert 0.93 * ALPHA <= equal <= ALPHA
+        assert ever_alarms(rate * 1.03, rate) < equal
 
 
 def test_few_pairs_are_needed_beyond_the_table():
@@ -230,8 +231,10 @@ def test_a_last_look_that_is_right_on_average_is_wrong_under_drift():
     """The broken twin: twice the level where about 108 pairs differ, and nothing elsewhere."""
 
     def lopsided(n: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if n < HORIZON:
+            return np.zeros(1)
         alarms = (abs(a + b - 108) <= 3) & (binom.sf(b - 1, a + b, 0.5) <= 2.2 * ALPHA)
-        return alarms.astype(float) * (n == HORIZON)
+        return alarms.astype(float)
 
     for share in (0.05, 0.3, 0.5, 0.54, 0.6, 1.0):
         assert alarm_under_drift(lopsided, [share] * HORIZON) <= ALPHA
@@ -384,7 +387,7 @@ def test_a_margin_is_shown_in_fewer_pairs_and_seldom_wrongly():
     assert runs >= min_trials(limit=ALPHA, broken=0.18)
     assert_rate_at_most(aimed_costs(0.1, 0.2, 0.1, runs=runs, pairs=180), runs, ALPHA)
     # One exact look takes 168 pairs for a power of 90 %, bets of fixed sizes took 293 and those that aim 230.
-    assert aimed_costs(0.1, 0.1, 0.1, runs=200, pairs=215) >= 170
+    assert aimed_costs(0.1, 0.1, 0.1, runs=100, pairs=215) >= 85
     power = shown(ALPHA, 0.1, 0.09, 0.09)
     assert int(np.argmax(power >= 0.9)) <= 215
 
@@ -487,7 +490,7 @@ def test_a_finished_policy_and_a_new_one_keep_the_level(side):
 
 def test_a_long_reference_saves_new_trials():
     rng, found, test = np.random.default_rng(7), [], None
-    for _ in range(60):
+    for _ in range(30):
         test = bw.PolicyComparison(binary=True, paired=False, finished=True)
         new = (rng.random(200) < 0.3).astype(float)
         finding = test.update_many((rng.random(1000) < 0.1).astype(float), new)

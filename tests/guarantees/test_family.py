@@ -156,7 +156,8 @@ def test_the_total_holds_over_the_draw_of_certificates_and_new_costs(split):
 @pytest.mark.parametrize("kind", ["apart", "shared", "mixed"])
 def test_judged_jointly_the_total_holds_over_the_draw_of_everything(kind):
     """Two tasks, all outcomes of lab and new trials: each with a lab, with one lab, one with bounds only."""
-    m, n, alpha, delta, bound = 7, 6, 0.15, 0.06, 0.3
+    m, n = (7, 6) if kind == "mixed" else (5, 5)
+    alpha, delta, bound = 0.15, 0.06, 0.3
     totals = alpha + delta / 2
     binary = functools.partial(bw.Certificate.from_held_out, binary=True)
     called = np.zeros((2, m + 1, n + 1, m + 1, n + 1, 2), dtype=bool)  # without and with Holm

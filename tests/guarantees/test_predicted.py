@@ -95,7 +95,7 @@ def test_ranks_win_nothing_unless_predictions_know_the_cost():
 
 @pytest.mark.parametrize("known", [0.0, 0.5, 1.0])
 def test_ranks_notice_predictions_that_know_the_cost(known):
-    rng, noticed, runs = np.random.default_rng(3), 0, 20
+    rng, noticed, runs = np.random.default_rng(3), 0, 10
     for _ in range(runs):
         costs, scenes, others = stream(rng, UPPER, 0.5, 240, 10, "good")
         test, _ = ranked(zip(costs, (1 - known) * scenes + known * costs, others, strict=True))

@@ -170,7 +170,7 @@ def test_the_confidence_sequence_covers_at_all_times_at_once(below):
 
 def declared(test: bw.SequentialTest, verdict: bw.Verdict, *rates: float) -> list[float]:
     """P[a verdict is ever declared], by update on every binary sequence up to its first alarm."""
-    depth, alarmed = 12, (2,)
+    depth, alarmed = 10, (2,)
     found = np.zeros(depth + 1)  # by the number of failures
     for costs in itertools.product((0, 1), repeat=depth):
         if costs[: len(alarmed)] != alarmed:  # else it begins as the last one did up to its alarm

@@ -95,7 +95,7 @@ def calls(test: StrataTest, paths: Paths, lab: float) -> tuple[np.ndarray, np.nd
 
 
 def test_together_with_each_task_errors_are_at_most_as_frequent_as_promised():
-    lab, paths = 3, Paths(3)
+    lab, paths = 2, Paths(3)
     adverse, benign, alone = np.zeros((3, lab + 1, lab + 1, len(paths.counts), len(paths.counts)))
     for a, b in itertools.product(range(lab + 1), repeat=2):
         certificate = bw.Certificate.from_held_out(lab_of(a, b, n=lab), delta=0.4, binary=True)
@@ -170,7 +170,7 @@ def test_the_shares_of_all_looks_add_up_to_the_level():
         assert 0.999 < sum(share_of(2**k, lab) for k in range(60)) <= 1 + 1e-12
 
 
-def found_by(rates: np.ndarray, shift: float, lab: int, most: int, runs: int = 100):
+def found_by(rates: np.ndarray, shift: float, lab: int, most: int, runs: int = 60):
     """Return after how many trials looks, and the exact line of all trials as one sample, alarm."""
     rng, tasks = np.random.default_rng(3), rates.size
     looks, pooled = np.full(runs, np.inf), np.full(runs, np.inf)

@@ -27,8 +27,8 @@ from boundwatch.comparison.walks import Array, Counts, binomial
 _LOOKS = 64  # a look whenever the pairs that differ have grown by one over this
 _EVENLY, _SHARE = 5.0, 0.95  # up to so many times the table's pairs, and what is spent by then
 _END = 20.0  # from here on a wealth decides
-_SLACK = 1e-10  # for rounding, relative
-_NEGLIGIBLE = 1e-20
+_SLACK, _NEGLIGIBLE = 1e-10, 1e-20  # for rounding, relative
+_coins = lru_cache(maxsize=4096)(binomial)  # few numbers of pairs, thousands of times
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Walk:
 
     def toss(self, times: int, against_b: float) -> None:
         """Let so many more pairs differ."""
-        self.chances = np.convolve(self.chances, binomial(times, np.array([against_b]))[:, 0])
+        self.chances = np.convolve(self.chances, _coins(times, against_b)[:, 0])
         self.lowest, self.tosses = self.lowest - times, self.tosses + times
         first = int(np.argmax(self.chances > _NEGLIGIBLE))  # far behind: they count as rounding
         self.chances, self.lowest = self.chances[first:], self.lowest + 2 * first

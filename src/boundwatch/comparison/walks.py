@@ -57,7 +57,7 @@ def forward(needed: list[Counts]) -> Array:
     return alive
 
 
-def binomial(n: int, rates: Array) -> Array:
+def binomial(n: int, rates: Array | float) -> Array:
     """Return the binomial probabilities of 0, 1, …, n (rows) at some rates (columns)."""
     k = np.arange(n + 1)[:, None]
     value: Array = np.exp(log_choose(n, k) + xlogy(k, rates) + xlogy(n - k, 1 - rates))
