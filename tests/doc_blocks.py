@@ -33,7 +33,7 @@ from unittest import mock
 import yaml
 
 from boundwatch.cli import app
-from boundwatch.cli.options import Parser
+from boundwatch.cli.options import parsed
 from program import forked
 
 ROOT = Path(__file__).parents[1]
@@ -128,7 +128,7 @@ def _check_commands(code):
             command, arguments = app, words[1:]
             while hasattr(command, "find"):
                 command = command.find(arguments.pop(0))
-            Parser(command.options, str).read(arguments)
+            parsed(command.options, arguments)
 
 
 def _run_doctest(block, names):

@@ -15,7 +15,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.cli import app
-from boundwatch.cli.options import Parser
+from boundwatch.cli.options import parsed
 from program import PROGRAM, forked
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -36,7 +36,7 @@ def commands(group=None, *path):
     group = group or app
     if not hasattr(group, "names"):
         return [path]
-    return [found for name in group.names for found in commands(group.find(name), *path, name)]
+    return [found for name in group.names() for found in commands(group.find(name), *path, name)]
 
 
 @pytest.mark.parametrize("path", commands(), ids=" ".join)
@@ -52,7 +52,7 @@ def test_help_ends_with_examples_that_parse_and_begin_with_the_command(run, path
         command, words = app, list(words)
         while hasattr(command, "find"):
             command = command.find(words.pop(0))
-        Parser(command.options, str).read(words)  # refuses what it does not know
+        parsed(command.options, words)  # refuses what it does not know
         assert all(each.text for each in command.options)
 
 

@@ -8,7 +8,6 @@ is a number in a range. Refusals name arguments, which become flags here and now
 
 from __future__ import annotations
 
-import argparse
 import copy
 import inspect
 import math
@@ -18,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from boundwatch.errors import NOTHING, Argument, Refusal, sentence
 
@@ -27,8 +26,7 @@ AT_LEAST_0 = (0, math.inf)
 NEEDED = inspect.Parameter.empty
 """The default of what must be given."""
 PANELS = ("Arguments", "The verdict", "The file", "The output", "Options")
-_AS_IT_IS = "\0"  # before a word that follows --; no shell hands on a word that has it
-_REQUIRED = "the following arguments are required: "
+_NEGATIVE = re.compile(r"-(\.?\d|inf|nan)").match
 _HEADING = "\n\nOptions\n-------\n"
 _SHORT = {"output": ("-o",)}
 _SHARED = """
@@ -75,6 +73,8 @@ _PLACEHOLDERS = {
 
 Texts = dict[str, tuple[str, str]]
 """The metavar and the help of an option, by the name of its parameter."""
+Groups = dict[str, tuple[Any, list[str]]]
+"""Parameters that stand for several options: what is built, and of which."""
 
 
 class WrongUsage(Exception):
@@ -109,108 +109,99 @@ class Option:
         told = self.default is None or self.default is False or "[default" in self.text
         return self.text if told else f"{self.text} [default: {self.default}]"
 
-    def add_to(self, parser: Any) -> None:
-        """Let argparse read it."""
-        origin, inner = get_origin(self.kind), get_args(self.kind)
-        needed = self.default is NEEDED
-        settings: dict[str, Any] = {
-            "metavar": None if self.flags else self.metavar,
-            "default": None if needed else self.default,
-        }
-        if self.flags:
-            settings |= {"dest": self.name, "action": _Given}  # `Parser.read` asks for those that are needed
-        elif origin is list:
-            settings["nargs"] = "+" if needed else "*"
-        elif not needed:
-            settings["nargs"] = "?"
-        if self.kind is bool:
-            settings["nargs"] = 0
-        elif origin is tuple:
-            settings["nargs"] = len(inner)
-        elif origin is Literal:
-            settings["choices"] = inner
-        parser.add_argument(*(self.flags or [self.name]), type=self._read, **settings)
+    @property
+    def size(self) -> int:
+        """How many words are its value."""
+        return 0 if self.kind is bool else len(get_args(self.kind)) if get_origin(self.kind) is tuple else 1
 
-    def _read(self, text: str) -> Any:
-        if self.flags and text.startswith(_AS_IT_IS):
-            raise argparse.ArgumentTypeError("needs its value before --")
-        text = text.removeprefix(_AS_IT_IS)
+    def read(self, text: str, others: Sequence[Option] = ()) -> Any:
+        """Return the value of a word; refuse one that is none, and name which of the others takes it."""
+        called = "/".join(self.flags) or self.metavar
         inner = get_args(self.kind)
+        if get_origin(self.kind) is Literal and text not in inner:
+            raise WrongUsage(
+                f"{called}: invalid choice: {text!r} (choose from {', '.join(map(repr, inner))})"
+            )
         kind: Any = str if get_origin(self.kind) is Literal else inner[0] if inner else self.kind
         try:
             value = kind(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+            raise WrongUsage(f"{called}: {text!r} is not a number") from None
         least, most = self.limits
         if self.limits != Option.limits and not least <= value <= most:
             within = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-            raise argparse.ArgumentTypeError(f"{text} is not {within}")
+            raise WrongUsage(f"{called}: {text} is not {within}")
         return value
 
 
-class _Given(argparse.Action):
-    """Take an option: each once, but for lists; a flag without a value."""
+def parsed(options: Sequence[Option], words: Sequence[str]) -> dict[str, Any]:
+    """Return the values of a command line, by the names of parameters; what follows -- is no option."""
+    flags = {each: option for option in options for each in option.flags}
+    found: dict[str, Any] = {}
+    plain, unknown, rest = list[str](), list[str](), list(reversed(words))
+    while rest and (word := rest.pop()) != "--":
+        head, equals, value = word.partition("=")
+        if head not in flags and word[:2] in flags:  # -n50
+            head, equals, value = word[:2], "=", word[2:]
+        if head in flags:
+            found |= _taken(flags[head], head, [value] if equals else [], rest, found, options)
+        else:
+            (unknown if _is_option(word) else plain).append(word)
+    plain += reversed(rest)
+    for option in options:
+        if not option.flags:
+            several = get_origin(option.kind) is list
+            values = [option.read(plain.pop(0)) for _ in range(len(plain) if several else len(plain[:1]))]
+            found |= {option.name: values if several else values[0]} if values else {}
+    needed = [each for each in options if each.default is NEEDED and each.name not in found]
+    if needed:
+        missing = (
+            "/".join(each.flags) or each.metavar for each in sorted(needed, key=lambda one: one.flags != ())
+        )
+        raise WrongUsage(f"the following arguments are required: {', '.join(missing)}")
+    if unknown or plain:
+        raise WrongUsage(f"unrecognized arguments: {' '.join([*unknown, *plain])}")
+    return {each.name: found.get(each.name, each.default) for each in options}
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        before = parser.given.get(self.dest)
-        values = tuple(values) if isinstance(values, list) else values
-        if self.dest in parser.lists:
-            values = [*(before or ()), values]
-        elif before is not None:
-            raise argparse.ArgumentError(self, "can be given once")
-        if self.nargs == 0:
-            values = not str(option_string).startswith("--no-") or len(self.option_strings) == 1
-        parser.given[self.dest] = values
-        setattr(namespace, self.dest, values)
+
+def _taken(
+    option: Option,
+    flag: str,
+    values: list[str],
+    rest: list[str],
+    found: Mapping[str, Any],
+    options: Sequence[Option],
+) -> dict[str, Any]:
+    """Take the words of an option: each once, but for lists; a flag takes none."""
+    called, size = "/".join(option.flags), option.size
+    while len(values) < size and rest and not _is_option(rest[-1]):
+        values.append(rest.pop())
+    if len(values) != size:
+        problem = "expected one argument" if size == 1 else f"expected {size} arguments"
+        if not size:
+            problem = f"ignored explicit argument {values[0]!r}"
+        elif rest[-1:] == ["--"]:
+            problem = "needs its value before --"
+        raise WrongUsage(f"{called}: {problem}")
+    read = [option.read(value, options) for value in values]
+    if get_origin(option.kind) is list:
+        return {option.name: [*found.get(option.name, ()), *read]}
+    if option.name in found:
+        raise WrongUsage(f"{called}: can be given once")
+    if not size:
+        return {option.name: not flag.startswith("--no-") or len(option.flags) == 1}
+    return {option.name: tuple(read) if get_origin(option.kind) is tuple else read[0]}
 
 
-class Parser(argparse.ArgumentParser):
-    """Reads the words of a command line; errors are exceptions."""
-
-    def __init__(self, options: Sequence[Option], help: Callable[[], str]) -> None:  # noqa: A002
-        super().__init__(allow_abbrev=False, usage="")
-        self.format_help = help  # type: ignore[method-assign]
-        self.given: dict[str, Any] = {}
-        self.lists: set[str] = set()
-        self._needed: dict[str, str] = {}
-        for each in options:
-            each.add_to(self)
-            if get_origin(each.kind) is list:
-                self.lists.add(each.name)
-            if each.flags and each.default is NEEDED:
-                self._needed[each.name] = "/".join(each.flags)
-        self._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # argparse knows no exponents
-
-    def read(self, words: Sequence[str]) -> dict[str, Any]:
-        """Return the values of a command line; what follows -- is no option, whatever it begins with."""
-        end = [*words, "--"].index("--")  # argparse forgets where it was
-        after = [_AS_IT_IS + word for word in words[end + 1 :]]
-        found = vars(self.parse_intermixed_args([*words[:end], *after]))
-        if self._needed.keys() - self.given.keys():
-            self.error(_REQUIRED)
-        return found
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Name the option that takes what this one does not: `--format markdown` means `--table`."""
-        try:
-            super()._check_value(action, value)
-        except argparse.ArgumentError as wrong:
-            others = [each.option_strings[0] for each in self._actions if value in (each.choices or ())]
-            wrong.message += f"; {others[0]} takes it" if others else ""
-            raise
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print."""
-        if message.startswith(_REQUIRED):  # of arguments: argparse knows of no options that are needed
-            missing = (flags for name, flags in self._needed.items() if name not in self.given)
-            message = _REQUIRED + ", ".join(filter(None, [message.removeprefix(_REQUIRED), *missing]))
-        raise WrongUsage(message.removeprefix("argument ").replace(_AS_IT_IS, ""))
+def _is_option(word: str) -> bool:
+    """Return whether a word stands for an option: not a dash, a number or a text with spaces."""
+    return word.startswith("-") and word != "-" and " " not in word and not _NEGATIVE(word)
 
 
 def declared(
     function: Callable[..., Any], takes: Callable[..., Any] | None = None
-) -> tuple[str, list[Option], Callable[..., Any]]:
-    """Return what the docstring of a command says of it, its options, and the function that takes them all.
+) -> tuple[str, list[Option], Groups]:
+    """Return what a command says of itself, its options, and those that are one parameter together.
 
     If it takes ``**options``, those are the keyword-only parameters of `takes`, whose docstring is the help.
     """
@@ -218,7 +209,7 @@ def declared(
     said = said if takes is None else _split(takes.__doc__)[0]
     hints = get_type_hints(function, include_extras=True)
     options: list[Option] = []
-    groups: dict[str, tuple[Any, list[str]]] = {}
+    groups: Groups = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD and takes is not None:
             options += _keywords(takes)
@@ -231,13 +222,7 @@ def declared(
             options.append(_of(parameter, hints[name], texts))
     if unknown := set(texts) - set(hints):
         raise TypeError(f"{function.__name__} says something about {unknown}, which it does not take")
-
-    def run(arguments: dict[str, Any]) -> Any:
-        for name, (build, names) in groups.items():
-            arguments[name] = build(**{each: arguments.pop(each) for each in names})
-        return function(**arguments)
-
-    return said, options, run
+    return said, options, groups
 
 
 def _split(doc: str | None) -> tuple[str, Texts]:

@@ -18,14 +18,13 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from boundwatch._support.describing import printable
 from boundwatch._version import __version__
-from boundwatch.cli.options import PANELS, RARE, Parser, WrongUsage, declared, said
+from boundwatch.cli.options import PANELS, RARE, WrongUsage, declared, parsed, said
 from boundwatch.errors import BoundwatchError, Refusal
 
 COMMANDS = (
@@ -69,13 +68,19 @@ class Command:
     def __init__(
         self, function: Callable[..., Any], example: str, takes: Callable[..., Any] | None = None
     ) -> None:
-        self.about, self.options, self._run = declared(function, takes)
-        self.example = example
+        self.about, self.options, self._groups = declared(function, takes)
+        self._function, self.example = function, example
 
     def __call__(self, words: Sequence[str], path: str) -> None:
         """Run it with the words of a command line that follow its name."""
+        if not {"-h", "--help"}.isdisjoint(words[: [*words, "--"].index("--")]):
+            print(self.help(path), end="")
+            return
         try:
-            self._run(Parser(self.options, partial(self.help, path)).read(words))
+            arguments = parsed(self.options, words)
+            for name, (build, names) in self._groups.items():
+                arguments[name] = build(**{each: arguments.pop(each) for each in names})
+            self._function(**arguments)
         except WrongUsage as wrong:
             wrong.path = wrong.path or path
             raise
@@ -121,32 +126,27 @@ class Group:
     def __init__(
         self, about: str, names: Callable[[], Iterable[str]], find: Callable[[str], Any], ends: str = ""
     ) -> None:
-        self.about, self.find, self._names, self._ends = about, find, names, ends
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What there is now."""
-        return tuple(self._names())
+        self.about, self.find, self.names, self._ends = about, find, names, ends
 
     def __call__(self, words: Sequence[str], path: str) -> None:
         """Run the command that the first word names, with the others."""
         name, *others = words or [""]
-        if name in self.names:
+        if name in self.names():
             self.find(name)(others, f"{path} {name}")
         elif name in ("-h", "--help"):
             print(self.help(path))
         elif name == "--version" and self is app:
             print(f"boundwatch {__version__}")
         else:
-            near = ", ".join(map(repr, get_close_matches(name, self.names)))
+            near = ", ".join(map(repr, get_close_matches(name, self.names())))
             wrong = WrongUsage(f"No such command {name!r}. {f'Did you mean {near}?' if near else ''}".strip())
             wrong.path = path
             raise wrong if name else WrongUsage(self.help(path))
 
     def help(self, path: str) -> str:
         """Return what the commands do, a line for each."""
-        column = max(map(len, self.names)) + 4
-        firsts = {name: self.find(name).about.split("\n\n")[0] for name in self.names}
+        column = max(map(len, self.names())) + 4
+        firsts = {name: self.find(name).about.split("\n\n")[0] for name in self.names()}
         lines = [f"usage: {path} [OPTIONS] COMMAND [ARGS]...", "", _filled(self.about), "", "Commands:"]
         lines += [
             f"  {name}".ljust(column) + textwrap.shorten(first, _width() - column, placeholder="...")
@@ -177,7 +177,7 @@ def load(name: str) -> Any:
     return PARTS[name]
 
 
-app = Group(_ABOUT, lambda: COMMANDS, load, _ENDS)
+app = Group(_ABOUT, COMMANDS.__iter__, load, _ENDS)
 
 
 def main(application: Callable[[Sequence[str], str], None] = app, name: str = "boundwatch") -> None:
