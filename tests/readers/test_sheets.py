@@ -50,7 +50,7 @@ def costs(parts, flags, restart):
     text = TextRows(declared, "sheet")
     for number, raw in enumerate(parts, start=1):
         if (block := text.take_lines([Line(number, raw)])) is not None:
-            yield from block.costs(text.layout.measure, text.notation).costs
+            yield from text.costs(block).costs
         if restart:
             text = TextRows(declared, "sheet", json.loads(json.dumps(text.state)))
     text.end()

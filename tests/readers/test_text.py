@@ -33,7 +33,7 @@ def converted(rows, block):
     if block is None:
         return []
     keys = [block.columns[name] for name in rows.wanted[1:]]
-    return [(block, block.costs(rows.layout.measure, rows.notation), keys)]
+    return [(block, rows.costs(block), keys)]
 
 
 def together(blocks):

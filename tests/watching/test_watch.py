@@ -28,7 +28,7 @@ def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_
         build_detectors(certificate, options.pop("detector", "sequential-test"), levels),
         source,
         store,
-        TrialReader(Declared.of([CERT], by_line=True, id=number, by=by), source),
+        TrialReader(Declared.of(CERT, by_line=True, id=number, by=by), source),
         settings={"id": number, "by": by} | options.pop("settings", {}),
         alarms=Alarms(on_alarm),
         **options,

@@ -119,9 +119,11 @@ class Option:
         called = "/".join(self.flags) or self.metavar
         inner = get_args(self.kind)
         if get_origin(self.kind) is Literal and text not in inner:
-            raise WrongUsage(
-                f"{called}: invalid choice: {text!r} (choose from {', '.join(map(repr, inner))})"
+            taken = [one.flags[0] for one in others if one.flags and text in get_args(one.kind)]
+            choices = (
+                f"(choose from {', '.join(map(repr, inner))}){f'; {taken[0]} takes it' if taken else ''}"
             )
+            raise WrongUsage(f"{called}: invalid choice: {text!r} {choices}")
         kind: Any = str if get_origin(self.kind) is Literal else inner[0] if inner else self.kind
         try:
             value = kind(text)

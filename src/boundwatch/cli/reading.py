@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -199,10 +199,9 @@ class Reading:
         That is None for a command without the option. `others` are further arguments of `read_costs`.
         """
         given = self.arguments() | others
-        settings = {"file_format": given.pop("file_format"), "sheet": given.pop("sheet"), "binary": binary}
-        judges = out.each_of(certificate)
+        settings = {"file_format": given.pop("file_format"), "sheet": given.pop("sheet")}
         try:
-            declared = Declared.of(judges, **given)
+            declared = Declared.of(certificate, binary=binary, **given)
             return read(path, declared, certificate=certificate, allow_own=bool(allow_own), **settings)
         except ProvenanceMismatch as error:
             if allow_own is not None:
@@ -239,8 +238,7 @@ class Reading:
         stream: str,
         why: str,
         *,
-        judges: Sequence[Certificate] = (),
-        binary: bool = False,
+        certificate: Loaded | None = None,
         **others: Any,
     ) -> TrialReader:
         """Return what reads trials line by line, as these options want it; refuse what is read as a whole.
@@ -256,12 +254,11 @@ class Reading:
             {name: getattr(self, name) for name in names},
             f"does not go with {why}, where trials are read line by line",
         )
-        if any(each.design.cluster is not None for each in judges):
+        if any(each.design.cluster is not None for each in out.each_of(certificate)):
             problem = "the certificate counts a cluster of trials once, and here trials are read line by line"
             raise InvalidSetting(problem, remedy="check the whole file once it is complete")
-        declared = Declared.of(judges, by_line=True, **self.arguments() | others)
-        binary = binary or (bool(judges) and all(each.binary for each in judges))
-        return TrialReader(declared, name_of(stream), binary=binary)
+        declared = Declared.of(certificate, by_line=True, **self.arguments() | others)
+        return TrialReader(declared, name_of(stream))
 
     def _with(self, metrics: Mapping[str, Certificate]) -> Reading:
         """Return the same with the columns of the certificates of several, unless they are given."""

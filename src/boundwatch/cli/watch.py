@@ -126,7 +126,7 @@ def watch(
     reader = None
     if state or number or predicted or follow or skip_malformed or stream == "-" or is_pipe(stream):
         options = "--follow, --state, --id, --predicted, --skip-malformed or a pipe"
-        reader = reading.read_lines(stream, options, judges=out.each_of(loaded), **others)
+        reader = reading.read_lines(stream, options, certificate=loaded, **others)
     columns = (*KINDS, "cost_range", "success_values", "timeout_as", "empty_as", "where")
     settings = {
         "source": stream if stream == "-" else str(Path(stream).absolute()),

@@ -11,17 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from boundwatch._support.schema import FrozenMapping
-from boundwatch._support.validation import shortest
+from boundwatch._support.validation import check_flag, shortest
+from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.design import Design
 from boundwatch.episodes.measure import COUNTS, KINDS, Kind, Measure, check_range
 from boundwatch.episodes.words import normal, number
 from boundwatch.errors import Argument, InvalidSetting, Place
-
-if TYPE_CHECKING:
-    from boundwatch.certificates.certificate import Certificate
 
 DEFAULTS: Mapping[str, Kind] = {
     "cost": "cost",
@@ -110,38 +108,50 @@ class Declared:
     answers: tuple[str, ...] = ()  # the arguments by which columns can be declared, if rows are time
     as_is: bool = False  # ask nothing
     certified_where: Mapping[str, str] = field(default_factory=FrozenMapping)  # the rows of the certificate
+    binary: bool | None = None  # whether every cost was promised to be 0 or 1
 
     @classmethod
-    def of(cls, certificates: Sequence[Certificate] = (), *, by_line: bool = False, **given: Any) -> Declared:
+    def of(cls, certificate: object = None, *, by_line: bool = False, **given: Any) -> Declared:
         """Return what arguments of `read_costs` declare, `given` by their names.
 
-        What was not declared is as certified: ranges, words and the like, and how rows relate unless they are
-        read `by_line`, but for the rows that are meant.
+        What was not declared is as certified (by one certificate, or one per task): ranges, words and the
+        like, and how rows relate unless they are read `by_line`, but for the rows that are meant.
         """
+        listed = list(certificate.values()) if isinstance(certificate, Mapping) else [certificate]
+        certificates = [each for each in listed if isinstance(each, Certificate)]
+        if certificate is not None and not 0 < len(listed) == len(certificates):
+            problem, remedy = "is neither a certificate nor one per task", "load it with Certificate.load"
+            raise InvalidSetting(problem, name="certificate", value=certificate, remedy=remedy)
         fields = {name: given[name] for name in _OF_DESIGN if given.get(name)}
-        certified, design, known = None, Design(), Design()
+        certified, design, known, binary = None, Design(), Design(), given.get("binary")
+        if binary is not None:
+            binary = check_flag(binary, "binary")
         if certificates:
             certified = certificates[0].measure or Measure("cost")  # of bare costs
             known = certificates[0].design
             design = design if by_line else replace(known, where={})
             if given.get("episode") is not None:  # then the certificate's rule is for other steps
                 fields.setdefault("reduce", None)
-        said = {name: given[name] for name in _BESIDE if given.get(name) is not None}
+            binary = all(one.binary for one in certificates) or None if binary is None else binary
+        asks = tuple(given.get("answers", ())), bool(given.get("as_is"))
+        found = cls(None, replace(design, **fields), certified, FrozenMapping(), *asks, known.where, binary)
+        return found._measured(given)
+
+    def _measured(self, given: Mapping[str, Any]) -> Declared:
+        """Return the same with the column that was named, if any was, and what was said beside it."""
+        said = {name: given[name] for name in _BESIDE if given.get(name) not in (None, (), [], "")}
         if isinstance(said.get("empty_as"), float | int):
             said["empty_as"] = shortest(said["empty_as"])
         if "cost_range" in said:
             said["cost_range"] = check_range(said["cost_range"])
-        if not said.get("success_values"):
-            said.pop("success_values", None)
         named: list[Said] = [(kind, given[kind]) for kind in KINDS if given.get(kind) is not None]
         if [kind for kind, _ in named] == ["successes", "failures"] and "trials" not in said:
             said["failures"] = named.pop()[1]
         if len(named) > 1:
             several = " and ".join(f"{kind}={column!r}" for kind, column in named)
             raise InvalidSetting(f"{several} cannot both be read", remedy="name one column")
-        asks = tuple(given.get("answers", ())), bool(given.get("as_is")), known.where
-        found = cls(None, replace(design, **fields), certified, FrozenMapping(said), *asks)
-        return replace(found, measure=found._measure(*named[0]), beside=FrozenMapping()) if named else found
+        found = replace(self, beside=FrozenMapping(said))
+        return replace(self, measure=found._measure(*named[0])) if named else found
 
     @property
     def columns(self) -> tuple[str, ...]:

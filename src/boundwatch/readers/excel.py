@@ -27,7 +27,7 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
     name = _choose(book, source, declared, sheet)
     lines = _rows(book[name])
     rows = Rows(declared, source if len(book.worksheets) == 1 else f"{source} (sheet {name})", "row")
-    first = next((line for line in lines if rows.find([line[1]]) is not None), None)
+    first = next((line for line in lines if rows.find([list(map(label, line[1]))]) is not None), None)
     if first is None:
         rows.refuse()
 
@@ -42,7 +42,8 @@ def read(file: IO[bytes], source: str, declared: Declared, sheet: str | None) ->
                 values[place] = next((cell.value for each in formulas for cell in each), None)
             yield row, values
 
-    return rows.of("xlsx", map(rows.take, in_parts(filled())))
+    rows.file_format, rows.blocks = "xlsx", filter(None, map(rows.take, in_parts(filled())))
+    return rows
 
 
 def _choose(book: Any, source: str, declared: Declared, sheet: str | None) -> str:

@@ -58,7 +58,8 @@ def read_array(data: bytes, source: str, declared: Declared) -> Table:
             content = element if names or isinstance(element, dict) else {"1": element}
             yield number, _cells(content, table, number)
 
-    return table.of("json", map(table.keep, in_parts(cells())))
+    table.file_format, table.blocks = "json", filter(None, map(table.keep, in_parts(cells())))
+    return table
 
 
 def document(data: bytes | str, where: Place) -> Any:

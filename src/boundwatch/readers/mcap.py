@@ -39,7 +39,8 @@ def read(file: IO[bytes], source: str, declared: Declared) -> Table:
             yield number, list(map(cells.get, rows.names))
         rows.notes.append(f"topic {topic}, {number} messages")
 
-    return rows.of("mcap", map(rows.keep, in_parts(messages())))
+    rows.file_format, rows.blocks = "mcap", filter(None, map(rows.keep, in_parts(messages())))
+    return rows
 
 
 def _choose(offered: dict[str, tuple[str, ...]], declared: Declared, source: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, get_args
@@ -14,7 +14,7 @@ from typing import IO, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.validation import check_choice, check_flag
+from boundwatch._support.validation import check_choice
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.cells import Converted, convert
 from boundwatch.episodes.compatibility import compared
@@ -27,7 +27,7 @@ from boundwatch.episodes.notes import gaps, repeats, rows_of, suspicions, total
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, inspect_robots, json_rows, lerobot, mcap, npy, parquet, sb3, vla_eval
 from boundwatch.readers.opening import check_archive, open_source, placed, recognize, whole
-from boundwatch.readers.table import MOST_LABELS, Block, Choice, Format, Table, empty, too_large
+from boundwatch.readers.table import MOST_LABELS, Block, Format, Table, empty, too_large
 from boundwatch.readers.text import TextRows
 
 _MOST_ROWS = 50_000_000
@@ -132,18 +132,15 @@ def read_costs(  # noqa: PLR0913  (each is declared by itself)
     (array([0., 1., 0.]), True, 'cost = 1 - success, column grasped')
     """
     given = dict(locals())  # all that was declared, by its name
-    del given["path"]
-    declared = Declared.of(_certificates(certificate), **given)
-    others: dict[str, Any] = {"binary": binary, "file_format": file_format, "sheet": sheet}
-    check_flag(allow_own, "allow_own")
-    return read(path, declared, certificate=certificate, allow_own=allow_own, **others)
+    others = {name: given.pop(name) for name in ("path", "certificate", "allow_own", "file_format", "sheet")}
+    declared = Declared.of(certificate, **given)
+    return read(others.pop("path"), declared, **others)
 
 
 def read(
     path: str | os.PathLike[str],
     declared: Declared,
     *,
-    binary: bool | None = None,
     certificate: Certificate | Mapping[str, Certificate] | None = None,
     allow_own: bool = False,
     file_format: Format | None = None,
@@ -154,11 +151,6 @@ def read(
         raise InvalidSetting("is not a path", name="path", value=path, remedy="give costs as they are")
     if file_format is not None:
         check_choice(file_format, "file_format", get_args(Format))
-    known = _certificates(certificate)
-    if binary is not None:
-        binary = check_flag(binary, "binary")
-    elif known:
-        binary = all(one.binary for one in known) or None
     path = os.fspath(path)
     source = "standard input" if path == "-" else path
     with placed(source), ExitStack() as opened:
@@ -171,21 +163,9 @@ def read(
         if own in table.layout.questions and "strata" in declared.answers and declared.design.strata is None:
             table.layout.roles["strata"] = [own]  # the tasks that the format names itself
             del table.layout.questions[own]
-            declared = dataclasses.replace(declared, design=dataclasses.replace(declared.design, strata=own))
-        episodes = _episodes(table, declared, binary, judged=bool(known))
+            table.declared = replace(declared, design=replace(declared.design, strata=own))
+        episodes = _episodes(table)
     return episodes if certificate is None else compared(episodes, certificate, allow_own=allow_own)
-
-
-def _certificates(certificate: object) -> list[Certificate]:
-    """Return what judges, if anything does: a certificate, or one per task."""
-    if certificate is None:
-        return []
-    each = list(certificate.values()) if isinstance(certificate, Mapping) else [certificate]
-    known = [one for one in each if isinstance(one, Certificate)]
-    if not known or len(known) < len(each):
-        problem, remedy = "is neither a certificate nor one per task", "load it first with Certificate.load"
-        raise InvalidSetting(problem, name="certificate", value=certificate, remedy=remedy)
-    return known
 
 
 def _table(
@@ -204,16 +184,13 @@ def _table(
     return _FILES[found](file, source, declared) if found in _FILES else TextRows(declared, source).read(file)
 
 
-def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: bool) -> Episodes:
+def _episodes(table: Table) -> Episodes:
     """Take all blocks: an episode is a row, or several rows that are its steps."""
-    layout, taken = table.layout, _Taken(table, declared.design)
-    choice = Choice(declared)
+    declared, layout, taken = table.declared, table.layout, _Taken(table)
     for block in table.blocks:
-        if len(kept := choice.of(block, layout)):
-            taken.add(
-                kept, kept.costs(layout.measure, table.notation, binary=bool(binary), scaled=not taken.steps)
-            )
-    choice.end(table.source)
+        if len(kept := table.chosen(block)):
+            taken.add(kept, table.costs(kept, scaled=not taken.steps))
+    table.refuse_unmet()
     if not taken.rows:
         raise empty(table.source)
     if taken.counted and not declared.as_is:
@@ -221,18 +198,10 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
     costs, places = np.concatenate(taken.values), taken.places()
     design, keys = taken.design, taken.keys
     if taken.steps:
-        # Told apart by the column that was declared, and by the robot or task that numbers its own.
-        own = [keys["by"]] if declared.design.episode and "by" in keys else []
-        steps = rows_of(list(zip(keys.pop("episode"), *own, strict=True)))
-        for role, names in keys.items():
-            keys[role] = _shared(
-                names, steps, Place(table.source, taken.unit, column=taken.roles[role]), places
-            )
-        costs, taken.labels = _joined(costs, steps, table, design), {}
-        places = [places[int(rows[0])] for rows in steps.values()]
+        costs, places = _of_steps(taken, costs, places)
     if taken.others:
-        _say_others(table, taken.others, judged=judged, all_failed=bool(costs.all()))
-    _notice(table, declared, costs, taken)
+        _say_others(table, taken.others, all_failed=bool(costs.all()))
+    _notice(table, costs, taken)
     if pair_by := layout.roles.get("pair_by"):  # several columns that match trials are one key
         parts = [keys.pop(f"pair {place}") for place in range(len(pair_by))]
         keys["pair"] = list(map(" | ".join, zip(*parts, strict=True)))
@@ -240,7 +209,7 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
         keys["cluster"] = list(map("/".join, zip(keys["strata"], keys["cluster"], strict=True)))
     return Episodes(
         costs,
-        binary=binary,
+        binary=declared.binary,
         measure=layout.measure,
         design=design,
         keys=keys,
@@ -253,17 +222,30 @@ def _episodes(table: Table, declared: Declared, binary: bool | None, *, judged: 
     )
 
 
+def _of_steps(taken: _Taken, values: Array, places: Sequence[int]) -> tuple[Array, list[int]]:
+    """Return the costs of episodes whose rows are steps, and where each begins."""
+    table, keys = taken.table, taken.keys
+    # Told apart by the column that was declared, and by the robot or task that numbers its own.
+    own = [keys["by"]] if table.declared.design.episode and "by" in keys else []
+    steps = rows_of(list(zip(keys.pop("episode"), *own, strict=True)))
+    for role, names in keys.items():
+        where = Place(table.source, taken.unit, column=taken.roles[role])
+        keys[role] = _shared(names, steps, where, places)
+    taken.labels = {}
+    return _joined(values, steps, table, taken.design), [places[int(rows[0])] for rows in steps.values()]
+
+
 class _Taken:
     """What blocks hold, one after the other, with a row per trial."""
 
-    def __init__(self, table: Table, design: Design) -> None:
-        self.design, roles = design, table.layout.roles
+    def __init__(self, table: Table) -> None:
+        self.table, self.design, roles = table, table.declared.design, table.layout.roles
         self.roles = {role: roles[role][0] for role in _ROLES if role in roles}
         self.roles |= {f"pair {place}": each for place, each in enumerate(roles.get("pair_by", ()))}
-        self.steps = (episode := design.episode or table.episode) is not None
+        self.steps = (episode := self.design.episode or table.episode) is not None
         if episode is not None:
             self.roles.setdefault("episode", episode)
-            self.design = dataclasses.replace(design, reduce=_reduction(design, table), episode=episode)
+            self.design = replace(self.design, reduce=_reduction(table), episode=episode)
         self.keys: dict[Any, list[str]] = {role: [] for role in self.roles}
         self.values: list[Array] = []
         self.numbers: list[Sequence[int]] = []
@@ -271,7 +253,7 @@ class _Taken:
         self.labels: dict[str, list[str]] = {}
         self.counted: list[tuple[Block, Converted]] = []
         self.first: dict[str, list[str]] = {}
-        self.source, self.unit, self.rows = table.source, "row", 0
+        self.unit, self.rows = "row", 0
 
     def add(self, block: Block, found: Converted) -> None:
         """Take the costs of a block, and its keys by their roles."""
@@ -284,7 +266,7 @@ class _Taken:
         self.numbers.append(block.numbers)
         self.rows += len(block)
         if self.rows > _MOST_ROWS:
-            raise too_large(self.source, f"more than {_MOST_ROWS:,} rows")
+            raise too_large(self.table.source, f"more than {_MOST_ROWS:,} rows")
         for role, column in self.roles.items():
             self.keys[role] += block.names(column)
         if block.first is not None:
@@ -298,8 +280,9 @@ class _Taken:
         return every if len(every) == self.rows else list(chain.from_iterable(self.numbers))
 
 
-def _notice(table: Table, declared: Declared, costs: Array, taken: _Taken) -> None:
+def _notice(table: Table, costs: Array, taken: _Taken) -> None:
     """Say what the costs and the numbers of rows show about the assumptions; refuse a total."""
+    declared = table.declared
     design, keys, measure, named = declared.design, taken.keys, table.layout.measure, dict(taken.first)
     for role in ("strata", "by", "policy"):
         if role in keys:
@@ -335,22 +318,22 @@ def _refuse_totals(counted: Sequence[tuple[Block, Converted]], measure: Measure)
     refuse_total(np.concatenate(rows), places, alike=measure.count is not None)
 
 
-def _say_others(table: Table, others: Counter[str], *, judged: bool, all_failed: bool) -> None:
+def _say_others(table: Table, others: Counter[str], *, all_failed: bool) -> None:
     """Refuse words for success that a column does not have; only warn where costs are judged."""
     words, column = ", ".join(table.layout.measure.success_values), table.layout.measure.columns[0]
     listed = ", ".join(f"{word!r} ({n})" for word, n in list(others.items())[:5])
     table.notes.append(f"words that became failures: {listed}")
     problem = f"are words that column {column!r} has none of"
-    if words and all_failed and not judged:
+    if words and all_failed and table.declared.certified is None:
         remedy = ("correct ", Argument("success_values"), " or, if every trial failed, write no there")
         raise InvalidSetting(problem, name="success_values", value=words, remedy=remedy)
     if words and all_failed:
         table.warnings.insert(0, f"success_values = {words} {problem}, so every trial counts as a failure")
 
 
-def _reduction(design: Design, table: Table) -> Reduction:
+def _reduction(table: Table) -> Reduction:
     """Return the rule that makes steps one value, the customary one if none is asked for."""
-    rule = design.reduce or USUAL_REDUCTION.get(table.layout.measure.kind)
+    rule = table.declared.design.reduce or USUAL_REDUCTION.get(table.layout.measure.kind)
     if rule is None:
         where = Place(table.source, column=table.layout.measure.column)
         remedy = ("choose what makes them one with ", Argument("reduce"), ": mean, max, last or sum")
@@ -368,7 +351,7 @@ def _shared(
             if names[row] != first:
                 problem = f"but steps of episode {episode} above have {first!r}: several would become one"
                 remedy = ("keep them apart with ", Argument("by"), ", or name a column that no two share")
-                at = dataclasses.replace(where, number=places[row])
+                at = replace(where, number=places[row])
                 raise InvalidSetting(problem, where=at, value=names[row], remedy=remedy)
     return [names[rows[0]] for rows in steps.values()]
 
@@ -385,7 +368,7 @@ def _joined(values: Array, steps: Mapping[Any, NDArray[np.int64]], table: Table,
         joined[places] = values
     else:
         np.maximum.at(joined, places, values)
-    measure = dataclasses.replace(table.layout.measure, success_values=())
+    measure = replace(table.layout.measure, success_values=())
     try:
         return convert(measure, joined).costs
     except InvalidCost as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple, NoReturn, Self
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from boundwatch._support.validation import shortest
 from boundwatch.episodes.cells import Cells, Converted, Notation, convert
 from boundwatch.episodes.counts import expand
 from boundwatch.episodes.declared import Declared, Layout, Question, Said, one_value
-from boundwatch.episodes.measure import Kind, Measure
+from boundwatch.episodes.measure import Kind
 from boundwatch.episodes.words import normal, number, outcome
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 
@@ -77,19 +77,6 @@ class Block:
         end = None if last is None else self.numbers[last]
         return Place(self.source, self.unit, self.numbers[first], column, end)
 
-    def costs(
-        self, measure: Measure, notation: Notation, *, binary: bool = False, scaled: bool = True
-    ) -> Converted:
-        """Return the cost of every row, or of its trials; refuse a cell with its place."""
-        try:
-            if measure.counted:
-                cells = list(map(self.columns.__getitem__, measure.columns))
-                return expand(measure, cells, notation, binary=binary)
-            return convert(measure, self.columns[measure.columns[0]], notation, binary=binary, scaled=scaled)
-        except InvalidCost as error:
-            column = measure.column if error.where is None else error.where.column
-            raise error.at(self.place(column, error.cells[0], error.cells[-1])) from None
-
     def labelled(self, column: str) -> list[str]:
         """Return the names in a column, each made once; nothing where a cell holds none."""
         cells = self.columns[column]
@@ -133,19 +120,41 @@ class Block:
         return replace(self, numbers=[self.numbers[row] for row in rows], columns=columns)
 
 
-class Choice:
-    """The rows of blocks that are meant; a second value of a column that is asked about is refused."""
+class Table:
+    """A source that was opened; its blocks can be read once, and its notes are complete after them.
 
-    def __init__(self, declared: Declared, *, by_line: bool = False) -> None:
-        self.declared, self.by_line = declared, by_line
+    Its `layout` is known as soon as its columns are.
+    """
+
+    file_format: Format
+    layout: Layout
+    blocks: Iterable[Block]
+    episode: str | None = None
+    """The column that tells episodes apart, where the format's rows are steps."""
+    strata: str | None = None
+    """The column of the tasks, where the format runs a fixed set of them."""
+    by_line = False
+    """Whether its lines are read one by one after a refusal."""
+
+    def __init__(self, source: str, declared: Declared) -> None:
+        self.source, self.declared = source, declared  # what people call it: a path, or standard input
+        self.notation = Notation()
+        """How what is measured is written, which `costs` keeps up to date."""
         self.asked: dict[str, dict[str, str]] = {}
         """The values of columns that are asked about so far, for each policy or robot."""
-        self.above: dict[str, Any] = {}  # the last cell of every column that is filled down
+        self.filled: dict[str, Any] = {}  # the last cell of every column that is filled down
         self.seen: dict[str, None] | None = {}  # what columns had as long as no row was meant
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
 
-    def of(self, block: Block, layout: Layout) -> Block:
-        """Return the rows of a block that are meant."""
-        roles, where = layout.roles, self.declared.design.where
+    @property
+    def said(self) -> list[str]:
+        """What was done to read it so far."""
+        return self.notes
+
+    def chosen(self, block: Block) -> Block:
+        """Return the rows that are meant; refuse a second value of a column that is asked about."""
+        roles, where = self.layout.roles, self.declared.design.where
         if "fill_down" in roles:
             block = self._filled_down(block, roles["fill_down"])
         if where:
@@ -156,23 +165,15 @@ class Choice:
                 for column in roles["where"]:
                     self.seen |= dict.fromkeys(f"{column}={each}" for each in block.labelled(column))
             block = kept
-        if layout.questions and len(block):
+        if self.layout.questions and len(block):
             apart = [block.labelled(*roles[role]) for role in ("policy", "by") if role in roles]
             offered = self.declared.answers or ("where", "count")
             groups = list(zip(*apart, strict=True)) if apart else [()] * len(block)
-            for column, question in layout.questions.items():
+            for column, question in self.layout.questions.items():
                 values = zip(groups, block.labelled(column), strict=True)
-                # Lines are read one by one after a refusal.
-                place = block.place(column, 0) if self.by_line else Place(block.source, column=column)
+                place = block.place(column, 0) if self.by_line else Place(self.source, column=column)
                 one_value(question, values, self.asked.setdefault(column, {}), place, offered)
         return block
-
-    def end(self, source: str) -> None:
-        """Refuse values that no row has had, and show those that some have."""
-        if self.declared.design.where and self.seen is not None:
-            remedy = f"give a value that the column has: {', '.join(list(self.seen)[:_SHOWN])}"
-            at, wanted = Place(source), dict(self.declared.design.where)
-            raise InvalidSetting("matches no row", where=at, name="where", value=wanted, remedy=remedy)
 
     def _filled_down(self, block: Block, names: Sequence[str]) -> Block:
         """Return the rows with the cell above in every empty one of some columns."""
@@ -180,32 +181,28 @@ class Choice:
         for column in names:
             columns[column] = cells = list(block.columns[column])
             for row, cell in enumerate(cells):
-                self.above[column] = cells[row] = cell if label(cell) else self.above.get(column)
+                self.filled[column] = cells[row] = cell if label(cell) else self.filled.get(column)
         return replace(block, columns=columns)
 
+    def costs(self, block: Block, *, scaled: bool = True) -> Converted:
+        """Return the cost of every row, or of its trials; refuse a cell with its place."""
+        measure, binary = self.layout.measure, bool(self.declared.binary)
+        try:
+            if measure.counted:
+                columns = list(map(block.columns.__getitem__, measure.columns))
+                return expand(measure, columns, self.notation, binary=binary)
+            cells = block.columns[measure.columns[0]]
+            return convert(measure, cells, self.notation, binary=binary, scaled=scaled)
+        except InvalidCost as error:
+            column = measure.column if error.where is None else error.where.column
+            raise error.at(block.place(column, error.cells[0], error.cells[-1])) from None
 
-class Table:
-    """A source that was opened; its blocks can be read once, and its notes are complete after them."""
-
-    file_format: Format
-    layout: Layout
-    blocks: Iterable[Block]
-    episode: str | None = None
-    """The column that tells episodes apart, where the format's rows are steps."""
-    strata: str | None = None
-    """The column of the tasks, where the format runs a fixed set of them."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source  # what people call it: a path, or standard input
-        self.notation = Notation()
-        """How what is measured is written, which whoever converts it keeps up to date."""
-        self.warnings: list[str] = []
-        self.notes: list[str] = []
-
-    @property
-    def said(self) -> list[str]:
-        """What was done to read it so far."""
-        return self.notes
+    def refuse_unmet(self) -> None:
+        """Refuse values that no row has had, and show those that some have."""
+        if self.declared.design.where and self.seen is not None:
+            remedy = f"give a value that the column has: {', '.join(list(self.seen)[:_SHOWN])}"
+            at, wanted = Place(self.source), dict(self.declared.design.where)
+            raise InvalidSetting("matches no row", where=at, name="where", value=wanted, remedy=remedy)
 
 
 def by_columns(
@@ -238,7 +235,7 @@ def by_columns(
             yield Block(source, unit, range(number, number + rows), cells, labels)
             number += rows
 
-    table = Table(source)
+    table = Table(source, declared)
     table.file_format, table.layout, table.blocks = file_format, layout, blocks()
     return table
 
@@ -284,8 +281,8 @@ class Rows(Table):
     """What the format measures by itself."""
 
     def __init__(self, declared: Declared, source: str, unit: str = "line") -> None:
-        super().__init__(source)
-        self.declared, self.unit = declared, unit
+        super().__init__(source, declared)
+        self.unit = unit
         self.names: tuple[str, ...] = ()  # none as long as there is no header
         self.named = True  # whether there is one: columns may just be numbered
         self.counted = 0  # rows so far
@@ -306,7 +303,10 @@ class Rows(Table):
         """Say which columns there are."""
         self.names, self.named = tuple(names), named
         listed = () if self.names == ("1",) and not named else self.names  # a list has no names
-        self.layout = self.declared.layout(listed, self.says)
+        try:
+            self.layout = self.declared.layout(listed, self.says)
+        except InvalidSetting as error:
+            raise error if error.where is not None else error.at(Place(self.source)) from None
         self.wanted, roles = self.layout.wanted, self.layout.roles
         self.lists = [*roles.get("predicted", ()), *roles.get("unlabeled", ())]
         first, self.scenes = "" if not named and self.names != ("1",) else self.names[0], self.layout.scenes
@@ -314,17 +314,14 @@ class Rows(Table):
         if self.numbering is None:
             self.numbering = dict.fromkeys([*[first][:usable], *self.layout.numbering], ("", 0, ""))
         self.first = first if usable and named and not self.declared.as_is else None
-        self._places = dict(zip(self.wanted, map(self.names.index, self.wanted), strict=True))
+        self._places = {name: self.names.index(name) for name in self.wanted}
         self._header = list(map(str.strip, self.names))
 
-    def find(self, readings: Sequence[Sequence[Any]]) -> int | None:
+    def find(self, texts: Sequence[Sequence[str]]) -> int | None:
         """Look for the columns in a row, in every way that it may be read; return which way has them.
 
         The first row of a table without names is a row itself: `named` tells.
         """
-        texts: list[Sequence[str]] = [
-            ["" if cell is None else str(cell).strip() for cell in cells] for cells in readings
-        ]
         if not any(map(any, texts)):
             return None
         widest = max(texts, key=len)
@@ -367,31 +364,38 @@ class Rows(Table):
         """Refuse a table none of whose first rows has the declared columns, or that has no rows."""
         if ABOVE not in self.skipped:
             raise empty(self.source)
-        self.open(self.widest)
+        try:
+            self.open(self.widest)
+        except InvalidSetting as error:
+            if len(self.widest) < 2 and self.unit == "line":
+                error.remedy += ("; commas, semicolons or tabs separate columns",)
+            raise
         raise InvalidCost("no row names the columns", where=Place(self.source), remedy="put names above them")
-
-    def of(self, file_format: Format, blocks: Iterable[Block | None]) -> Self:
-        """Return the same with these blocks."""
-        self.file_format, self.blocks = file_format, filter(None, blocks)
-        return self
 
     def take(self, rows: Sequence[Row]) -> Block | None:
         """Return the block of some rows; None if none of them is an episode's."""
-        return self.keep([row for row in rows if self._is_row(*row)])
+        width, first = len(self.names), self._header[0]
+        kept = [
+            row
+            for row in rows  # the usual case needs no look
+            if (len(row[1]) == width and row[1][0] and row[1][0] != first) or self._is_row(*row)
+        ]
+        return self.keep(kept)
 
     def keep(self, kept: Sequence[Row]) -> Block | None:
         """Return the block of rows that are known to be an episode's, as wide as what is read."""
         if not kept:
             return None
         numbers, rows = zip(*kept, strict=True)
-        columns: dict[str, Cells] = {
-            name: list(map(itemgetter(at), rows)) for name, at in self._places.items()
-        }
-        labels = (*self.layout.questions, *(self.numbering or ()), *self.scenes, *filter(None, [self.first]))
-        for name, at in zip(labels, map(self.names.index, labels), strict=True):
-            known = ((cells[at] if at < len(cells) else None) for cells in rows)  # a short row may lack it
-            columns[name] = ["" if cell is None else str(cell).strip() for cell in known]
-        for name in list(self.numbering or ()):
+        columns: dict[str, Cells] = {}
+        for name, at in self._places.items():
+            columns[name] = list(map(itemgetter(at), rows))
+        numbering = self.numbering or {}
+        for name in (*self.layout.questions, *numbering, *self.scenes, *filter(None, [self.first])):
+            at = self.names.index(name)  # a short row may lack it
+            cells = [row[at] if at < len(row) else None for row in rows]
+            columns[name] = [str(cell).strip() if cell is not None else "" for cell in cells]
+        for name in list(numbering):
             self._check_numbering(name, numbers, columns[name])
         self.counted += len(kept)
         labels = (*(self.numbering or ()), *self.scenes)
@@ -403,8 +407,6 @@ class Rows(Table):
 
     def _is_row(self, number: int, cells: Sequence[Any]) -> bool:
         width, count = len(self.names), len(cells)
-        if count == width and cells[0] and cells[0] != self._header[0]:
-            return True  # the usual case
         if all(cell is None or cell == "" for cell in cells):
             return False
         if self.named and list(cells[:width]) == self._header:

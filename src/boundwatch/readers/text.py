@@ -8,11 +8,12 @@ import csv
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, starmap
+from operator import itemgetter
 from typing import IO, Any
 
 from boundwatch.episodes.cells import Notation
 from boundwatch.episodes.declared import Declared
-from boundwatch.errors import InvalidCost, InvalidSetting, Place
+from boundwatch.errors import InvalidCost, Place
 from boundwatch.readers import arrow, json_rows, sb3
 from boundwatch.readers.table import ABOVE, Block, Format, Line, Row, Rows, Table, empty
 
@@ -26,7 +27,7 @@ _AT_ONCE = 1 << 14  # lines that are read with care
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KEPT = (
     *("file_format", "lines", "delimiter", "pending", "windows"),
-    *("says", "names", "named", "counted", "numbering", "skipped", "widest", "above"),
+    *("says", "names", "named", "counted", "numbering", "skipped", "widest", "above", "asked"),
 )
 _SAVE = "save it as UTF-8 (in Excel: CSV UTF-8)"
 
@@ -34,8 +35,16 @@ _SAVE = "save it as UTF-8 (in Excel: CSV UTF-8)"
 class TextRows(Rows):
     """Reads a text line by line, however many lines come at a time; `state` is that of an earlier one."""
 
-    def __init__(self, declared: Declared, source: str, state: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        declared: Declared,
+        source: str,
+        state: Mapping[str, Any] | None = None,
+        *,
+        by_line: bool = False,
+    ) -> None:
         super().__init__(declared, source)
+        self.by_line = by_line
         self.file_format: Format = "csv"
         self.lines = 0
         self.delimiter = ""
@@ -56,7 +65,8 @@ class TextRows(Rows):
         blocks = self._blocks(file)
         if (first := next(blocks, None)) is None:
             raise empty(self.source)
-        return self.of(self.file_format, chain([first], blocks))
+        self.blocks = chain([first], blocks)
+        return self
 
     def _blocks(self, file: IO[bytes]) -> Iterator[Block]:
         size = _FIRST
@@ -105,16 +115,6 @@ class TextRows(Rows):
         if not self.names:
             self.refuse()
 
-    def open(self, names: Sequence[str], *, named: bool = True) -> None:
-        """Say which columns there are; a Monitor's say themselves what they measure."""
-        self.says = sb3.monitored(names, self.source) if self.file_format == "sb3-monitor" else None
-        try:
-            super().open(names, named=named)
-        except InvalidSetting as error:
-            if len(names) < 2 and self.file_format == "csv" and not self.declared.fitting([names])[0]:
-                error.remedy += ("; commas, semicolons or tabs separate columns",)
-            raise error if error.where is not None else error.at(Place(self.source)) from None
-
     def _open_text(self, number: int, text: str) -> list[Row]:
         """Look for the header; return the rows that this line holds already."""
         if ABOVE not in self.skipped and text.lstrip().startswith(("{", "[")):
@@ -128,6 +128,8 @@ class TextRows(Rows):
             problem, remedy = "its lines end with a carriage return alone", "save it as CSV UTF-8"
             raise InvalidCost(problem, where=Place(self.source), remedy=remedy)
         whole = self._join(number, text, _DELIMITERS)
+        if whole is not None and self.file_format == "sb3-monitor":
+            self.says = sb3.monitored(whole[1][0], self.source)
         way = None if whole is None else self.find(whole[1])
         if whole is None or way is None:
             return []
@@ -140,7 +142,7 @@ class TextRows(Rows):
         self.pending.append((number, text))
         if len(self.pending) > 1 and '"' not in text and len(self.pending) <= _MOST_LINES:
             return None
-        whole = "\n".join(line for _, line in self.pending)
+        whole = "\n".join(map(itemgetter(1), self.pending))
         readings = [_split(whole, delimiter) for delimiter in delimiters]
         closed = [cells for cells in readings if cells is not None]
         if len(closed) < len(readings):

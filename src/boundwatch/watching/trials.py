@@ -15,7 +15,7 @@ from boundwatch.episodes.measure import Measure
 from boundwatch.episodes.words import outcome
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal
 from boundwatch.readers.lines import Batch
-from boundwatch.readers.table import Block, Choice, Line
+from boundwatch.readers.table import Block, Line
 from boundwatch.readers.text import TextRows
 
 _LONGEST_NUMBER = 100  # digits; a longer id is a name
@@ -47,7 +47,7 @@ class Taken(NamedTuple):
 class TrialReader:
     """Reads lines as they come; whatever comes at once, the trials are the same.
 
-    `declared` says how; with `binary`, every cost was promised to be 0 or 1.
+    `declared` says how.
 
     Examples
     --------
@@ -57,10 +57,9 @@ class TrialReader:
     [Trial(number=2, cost=1.0, stream='arm-1', id=7, predictions=None, stratum='', label=None)]
     """
 
-    def __init__(self, declared: Declared, source: str, *, binary: bool = False) -> None:
-        self.source, self.binary, self.declared = source, binary, declared
-        self._rows = TextRows(declared, source)
-        self._choice = Choice(declared, by_line=True)
+    def __init__(self, declared: Declared, source: str) -> None:
+        self.source, self.declared = source, declared
+        self._rows = TextRows(declared, source, by_line=True)
         self._cell: Any = None  # the first one
         self._state: dict[str, Any] | None = None
 
@@ -95,13 +94,12 @@ class TrialReader:
     def state(self) -> dict[str, Any]:
         """What must be known to go on, as plain JSON values that do not change any more."""
         if self._state is None:
-            self._state = json.loads(json.dumps({"rows": self._rows.state, "asked": self._choice.asked}))
+            self._state = json.loads(json.dumps(self._rows.state))
         return self._state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was taken."""
-        self._rows = TextRows(self.declared, self.source, state["rows"])
-        self._choice.asked = {name: dict(known) for name, known in state["asked"].items()}
+        self._rows = TextRows(self.declared, self.source, state, by_line=True)
         self._state = state
 
     def begin(self) -> None:
@@ -144,9 +142,9 @@ class TrialReader:
     def _take(self, lines: Sequence[Line]) -> list[Trial]:
         self._state = None
         rows = self._rows
-        if (found := rows.take_lines(lines)) is None or not len(block := self._choice.of(found, rows.layout)):
+        if (found := rows.take_lines(lines)) is None or not len(block := rows.chosen(found)):
             return []
-        costs = block.costs(rows.layout.measure, rows.notation, binary=self.binary).costs.tolist()
+        costs = rows.costs(block).costs.tolist()
         if self._cell is None:
             self._cell = block.columns[rows.wanted[0]][0]
         return self._placed(block, costs)
