@@ -45,9 +45,8 @@ if _typing.TYPE_CHECKING:  # editors know what `__getattr__` will import
         SequentialTest,
         Verdict,
     )
-    from boundwatch.episodes.design import Design
     from boundwatch.episodes.episodes import Episodes
-    from boundwatch.episodes.measure import Measure
+    from boundwatch.episodes.measure import Design, Measure
     from boundwatch.evaluation import Audit, AuditFinding, Evaluation, Protocol
     from boundwatch.planning import ComparisonPlan, Plan, TrialPlan, plan, plan_comparison, plan_trials
     from boundwatch.planning.precision import WidthPlan, plan_width
@@ -76,9 +75,8 @@ _HOMES = {
     "compare_once rank",
     "boundwatch.detectors": "ChangeDetector ConfidenceInterval FamilyFinding FamilyTest Finding Fleet "
     "HypothesisTest JudgedTest PredictedTest SequentialTest Verdict",
-    "boundwatch.episodes.design": "Design",
     "boundwatch.episodes.episodes": "Episodes",
-    "boundwatch.episodes.measure": "Measure",
+    "boundwatch.episodes.measure": "Design Measure",
     "boundwatch.evaluation": "Audit AuditFinding Evaluation Protocol",
     "boundwatch.planning": "ComparisonPlan Plan TrialPlan plan plan_comparison plan_trials",
     "boundwatch.planning.precision": "WidthPlan plan_width",

@@ -17,9 +17,8 @@ from boundwatch import bounds
 from boundwatch.certificates.family import load
 from boundwatch.certificates.record import CostRecord
 from boundwatch.certificates.signing import generate_keys, sign
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import (
     NOTHING,
     CertificateError,

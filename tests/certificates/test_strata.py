@@ -9,7 +9,7 @@ import pytest
 import boundwatch as bw
 from boundwatch._support.schema import convert
 from boundwatch.certificates.record import Stratum, check_strata, mean_over, strata_of
-from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Design
 from boundwatch.errors import CertificateError, InvalidCost, InvalidSetting, SchemaMismatch
 
 

@@ -10,9 +10,8 @@ from boundwatch.episodes.compatibility import (
     measured_otherwise,
     own_costs,
 )
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch
 
 RNG = np.random.default_rng(41)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes, compatible
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch
 
 

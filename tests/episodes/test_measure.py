@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from boundwatch._support.schema import convert
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Design
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import Argument, InvalidSetting, SchemaMismatch
 
 NAMES = st.text(min_size=1, max_size=8).filter(str.strip)

@@ -5,7 +5,7 @@ import pytest
 
 from boundwatch import Audit, Certificate, Episodes, HypothesisTest, Verdict
 from boundwatch.bounds.audit import Judged
-from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Design
 from boundwatch.errors import BoundwatchError, CertificateError, InvalidSetting, ProvenanceMismatch
 from boundwatch.evaluation.audit import allocation
 

@@ -16,8 +16,7 @@ from boundwatch.bounds.predicted_mean import Luck, MeanBets, luck_of
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.limits import PLAIN, fields_of, split_delta, with_predictions
 from boundwatch.certificates.record import Rounds, mean_over, refuse_unknown
-from boundwatch.episodes.design import Design, check_weights
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure, check_weights
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal, SchemaMismatch
 
 if TYPE_CHECKING:

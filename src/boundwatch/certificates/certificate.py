@@ -33,8 +33,7 @@ from boundwatch.certificates.record import (
     plain,
 )
 from boundwatch.certificates.verification import Check, Saved
-from boundwatch.episodes.design import Design
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 

@@ -30,8 +30,7 @@ from boundwatch.certificates.record import (
     rounds_of,
     strata_of,
 )
-from boundwatch.episodes.design import Design
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import Argument, CertificateError, InvalidLevel, InvalidSetting
 
 if TYPE_CHECKING:

@@ -127,11 +127,6 @@ class Labeling:
     judge: str | None = None
     labels: Path | None = None
 
-    @property
-    def given(self) -> bool:
-        """Whether a machine judged the episodes."""
-        return self.judge is not None or self.labels is not None
-
     def read(self, path: str, reading: Reading) -> tuple[Audit, dict[int, Any], Episodes]:
         """Return the audit that was drawn, its labels, and what was judged."""
         from boundwatch.evaluation.audit import Audit

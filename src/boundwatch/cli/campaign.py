@@ -14,9 +14,8 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1, refuse, refuse_if
 from boundwatch.cli.reading import ANSWERS, Predictions, Reading, arriving
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place, Refusal
 from boundwatch.reporting import wording
 from boundwatch.watching.sources import is_pipe, name_of, terminable
@@ -49,10 +48,10 @@ class Stopping:
     follow: bool = False
     tasks: Annotated[int | None, AT_LEAST_1] = None
 
-    @property
-    def given(self) -> bool:
-        """Whether there is any rule."""
-        return not (self.until_width is None and self.until_upper is None and self.at_most is None)
+    def refuse_without_rule(self) -> None:
+        """Refuse what goes with a rule, if there is none."""
+        if self.until_width is None and self.until_upper is None and self.at_most is None:
+            refuse(vars(self), "goes with --until-width, --until-upper or --at-most")
 
     def met(self, campaign: Campaign) -> str:
         """Return why to stop, or nothing."""
@@ -84,7 +83,7 @@ def run_campaign(
     for name in ("until_width", "until_upper"):
         if (value := getattr(rule, name)) is not None and not 0 < value < 1:
             raise InvalidLevel("is outside (0, 1)", name=name, value=value, remedy="give 0.1, say")
-    helped = predictions.given
+    helped = predictions.check()
     by_line = rule.follow or stream == "-" or is_pipe(stream) or helped
     asks = by_line and reading.strata is not None and reading.weights is None
     whole = "--tasks goes with --strata and --follow or a pipe; those of whole files are counted"
@@ -142,6 +141,7 @@ def certify_once(
     stream: str, reading: Reading, predictions: Predictions, binary: bool | None, settings: Mapping[str, Any]
 ) -> tuple[Certificate, Episodes]:
     """Return a certificate of all trials of a file with their predictions, and what was read."""
+    predictions.check()
     refuse({"strata": reading.strata}, "does not go with --predicted: limits are on the mean of one task")
     source = _lines(stream, reading, Stopping(), predictions)
     trials = list(source.trials)

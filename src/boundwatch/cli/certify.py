@@ -99,16 +99,16 @@ def certify(
         refuse(others, "does not go with --judge; leave it out")
         made, judged, said = labeling.certify(str(costs), reading, {**deltas, "policy": policy_file})
         sources = (judged,)
-    elif stopping.given:
+    elif any(vars(stopping).values()):
+        stopping.refuse_without_rule()
         refuse(given, "does not go with a stopping rule; leave it out")
         settings = stopping, reading, predictions, deltas, binary, origin
         made, reason = run_campaign(str(costs), *settings, as_json=as_json)
-    elif predictions.given:
-        refuse({**vars(stopping), **given}, "does not go with --predicted; leave it out")
+    elif any(vars(predictions).values()):
+        refuse(given, "does not go with --predicted; leave it out")
         made, read_once = certify_once(str(costs), reading, predictions, binary, {**deltas, **origin})
         sources = (read_once,)
     else:
-        refuse(vars(stopping), "goes with --until-width, --until-upper or --at-most")
         read = reading.read_all(str(costs), by=by, binary=binary)
         sources, levels = read.sources, {**deltas, **origin, "method": method}
         if read.by is None:

@@ -48,7 +48,7 @@ def check(
     plot FILE: Draw costs and limits, or each task: .png, .svg, .pdf.
     """
     out.protect({"plot": plot}, [certificate, costs], force=force, no_title=no_title)
-    if labeling.given:
+    if any(vars(labeling).values()):
         refuse({"plot": plot}, "does not go with --judge; leave it out")
     found = judge(certificate, costs, judging, reading, by, labeling)
     kind = "plot_tasks" if found.in_tasks else "plot_check"

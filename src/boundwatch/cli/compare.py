@@ -107,10 +107,10 @@ def compare(
         {
             "--follow needs two files, one per policy": follow
             and (len(policies) != 2 or policy is not None or "-" in policies),
-            "--predicted needs two files, one per policy, and one task": predictions.given
+            "--predicted needs two files, one per policy, and one task": predictions.check()
             and (len(policies) != 2 or in_one or reading.strata is not None or "-" in policies),
             "--predicted goes with the test that may be read after every trial; leave out --once, --pair-by "
-            "and --finished": predictions.given and bool(once or pair_by or finished),
+            "and --finished": predictions.check() and bool(once or pair_by or finished),
             "--follow is of one task; leave out --strata, or conduct it with: boundwatch evaluate": follow
             and reading.strata is not None,
             "--policy, or a column or a sheet per policy, goes with one file; give one": in_one
@@ -156,9 +156,9 @@ def compare(
         horizon=horizon,
         margin=margin,
         finished=finished,
-        predictions=predictions.given,
+        predictions=predictions.check(),
     )
-    if follow or predictions.given:
+    if follow or predictions.check():
         following = _follow(
             policies, reading, predictions, build, binary=binary, as_json=as_json, wait=follow
         )
@@ -182,7 +182,7 @@ def compare(
             draw("plot_comparison", finding)
         else:
             a, b = named.values()
-            if predictions.given and following.test is not None:
+            if predictions.check() and following.test is not None:
                 finding = following.test.finding()
             else:
                 test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)

@@ -14,7 +14,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1, WrongUsage, flag, refuse_if
 from boundwatch.cli.root import PARTS, Group, command
-from boundwatch.episodes.words import number
+from boundwatch.episodes.cells import number
 from boundwatch.evaluation import Evaluation, Protocol
 from boundwatch.evaluation.questions import planned
 

@@ -86,7 +86,7 @@ def judge(
     given = {name: level for name, level in levels.items() if level is not None}
     settings: dict[str, Any] = {"tail": judging.tail, "margin": judging.margin, **given}
     own = judging.allow_own
-    if labeling.given:
+    if any(vars(labeling).values()):
         refuse({"by": by, "allow_own": own}, "does not go with --judge; leave it out")
         return _judge_audit(loaded, costs, settings, reading, labeling)
     if isinstance(loaded, Certificate) and by is None:

@@ -10,11 +10,10 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.options import WrongUsage, flag, refuse, refuse_if
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import Reduction
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import COUNTS, KINDS, Kind
-from boundwatch.episodes.words import normal
+from boundwatch.episodes.measure import COUNTS, KINDS, Kind, Reduction
 from boundwatch.errors import Argument, InvalidSetting, ProvenanceMismatch
 from boundwatch.readers import Format, read
 
@@ -61,9 +60,8 @@ class Predictions:
     predicted: str | None = None
     unlabeled: str | None = None
 
-    @property
-    def given(self) -> bool:
-        """Whether there are any; refuse one column without the other."""
+    def check(self) -> bool:
+        """Return whether there are any; refuse one column without the other."""
         both = self.predicted, self.unlabeled
         refuse_if(
             {"--predicted and --unlabeled must be given together": (None in both) != (both == (None,) * 2)}

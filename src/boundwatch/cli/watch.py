@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from boundwatch._support import files
+from boundwatch._support.describing import printable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
-from boundwatch.cli import watch_printing as printing
 from boundwatch.cli.audit import Labels
 from boundwatch.cli.judging import exit_if_worse
 from boundwatch.cli.options import refuse_if
 from boundwatch.cli.reading import ANSWERS, Loaded, Reading, metrics_of
 from boundwatch.cli.root import command
+from boundwatch.detectors import ChangeDetector, Finding, Verdict
+from boundwatch.detectors.judged import JudgedFinding, JudgedTest
+from boundwatch.detectors.predicted import PredictedFinding
+from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.episodes.compatibility import refuse_other_weights
 from boundwatch.episodes.measure import KINDS
-from boundwatch.errors import Argument, InvalidSetting, Place
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+from boundwatch.reporting import wording
+from boundwatch.reporting.families import strata_rates
+from boundwatch.reporting.wording import count
 from boundwatch.watching.alarms import Alarms, check_command, run_command
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import Trial, trials_of
-from boundwatch.watching.watch import Watch, build_detectors, counted
+from boundwatch.watching.watch import Counted, Events, Notice, Watch, build_detectors, counted
 
 
 @command(
@@ -151,7 +162,7 @@ def watch(
         )
         if reader is not None:
             resume(session, levels)
-            printing.say_where(session)
+            _say_where(session)
             found = session.run(session.open(stream, follow=follow))
         else:
             said: dict[str, Any] = {"by": by, "answers": answers, "strata": strata}
@@ -161,9 +172,9 @@ def watch(
             found = session.run_whole(trials or trials_of(whole))
         seen: list[tuple[str, Any]] = []
         for events in found:
-            printing.print_events(events, as_json=as_json)
+            _print_events(events, as_json=as_json)
             seen += counted(events) if plot is not None else ()
-    printing.print_end(session, as_json=as_json, rows=[trial.number for trial in trials])
+    _print_end(session, as_json=as_json, rows=[trial.number for trial in trials])
     out.draw(plot if seen else None, "plot_watch", session.detectors, seen)
     if exit_code:
         exit_if_worse(session.verdict, session.no_worse)
@@ -191,3 +202,191 @@ def _column_of_tasks(loaded: Loaded, path: str, by: str | None, given: str | Non
         problem = "does not say which column the tasks are in"
         raise InvalidSetting(problem, where=where, remedy=("give ", Argument("strata")))
     return given or loaded.design.strata
+
+
+_COLORS = {Verdict.ADVERSE: "\x1b[1;31m", Verdict.BENIGN: "\x1b[32m"}
+_UNLIKE = 0.001  # level of the notice that predictions of trials rank unlike others
+_BACKLOG = 100  # episodes that came at once; of more, people read the last
+
+
+def _say_where(session: Watch) -> None:
+    """Say where a watch goes on, if it does."""
+    if not session.resumed:
+        return
+    last = f"line {session.position.lines}"
+    counted = "which is counted even if it was not printed"
+    out.warn(f"resuming after episode {session.episodes} ({last}), {counted}")
+
+
+def _print_events(events: Events, *, as_json: bool) -> None:
+    """Print a line per episode; of a backlog, evidence only at alarms and at its end: it takes long."""
+    brief = len(events) > _BACKLOG
+    for event in events:
+        if isinstance(event, Notice):
+            out.warn(event.text)
+        elif as_json:
+            print(_json_line(event))
+        else:
+            alarms = event.finding.first_alarm == event.finding.n
+            line = _text_line(event, shown=not brief or alarms or event is events[-1])
+            color = _COLORS.get(event.finding.verdict) if sys.stdout.isatty() else None
+            print(f"{color}{line}\x1b[0m" if color else line)
+    sys.stdout.flush()
+
+
+def _json_line(event: Counted) -> str:
+    """Return an episode with all fields of its finding but the limits on the shift."""
+    head: dict[str, Any] = {"line": event.line, "cost": event.cost, "skipped": event.skipped}
+    if event.stream:
+        head["stream"] = event.stream
+    if event.finding.tasks:
+        head |= {"stratum": event.stratum, "tasks_adverse": event.finding.called(Verdict.ADVERSE)}
+    for field in dataclasses.fields(event.finding):
+        if field.name != "tasks" and not field.name.startswith("shift_"):  # those take long
+            head[field.name] = getattr(event.finding, field.name)
+    return json.dumps(head, allow_nan=False)
+
+
+def _text_line(event: Counted, *, shown: bool) -> str:
+    """Return an episode as people read it, with its evidence if that is shown."""
+    finding = event.finding
+    line = f"{printable(event.stream)}  " if event.stream else ""
+    if isinstance(finding, JudgedFinding):
+        drawn = "label it" if finding.judged in finding.waiting else ""
+        line += f"row {event.line:>5}  judge: {'failed' if event.cost else 'succeeded':<9}  {drawn:<8}"
+    else:
+        line += f"{'trial' if finding.binary else 'episode'} {finding.n:>5}  {out.seen(finding, event.cost)}"
+    if finding.tasks:
+        line += f" {printable(event.stratum):<12} worse: p {finding.p_adverse:<8.3g} "
+        line += f"better: p {finding.p_benign:<8.3g}"
+    elif shown and finding.e_adverse is None:  # of a change detector
+        line += f" statistic {finding.statistic_adverse:<9.4g} "
+        line += f"alarm at {finding.mean_run_length_adverse:<6.6g}"
+    elif shown:
+        line += f" worse: e {finding.e_adverse:<8.3g} p {finding.p_adverse:<8.3g} "
+        line += f"better: e {finding.e_benign:<8.3g} p {finding.p_benign:<8.3g}"
+    line += f" {finding.verdict.name}"
+    if finding.no_worse:
+        margin = wording.points(finding.margin, "nearest") if finding.binary else f"{finding.margin:g}"
+        line += f", worse by at most {margin}"
+    return line
+
+
+def _print_end(session: Watch, *, as_json: bool, rows: Sequence[int] = ()) -> None:
+    """Say how lines were read, what is known of every stream, and which alarms nobody was told of.
+
+    `rows` are the numbers of the rows that a machine judged.
+    """
+    for note in [] if session.reader is None else session.reader.notes:
+        out.warn(f"note: {session.source}: {note}")
+    if session.unfinished is not None:
+        out.warn(f"line {session.unfinished} has no newline yet; it is left for the next time")
+    if session.episodes == 0 and not any(isinstance(one, JudgedTest) for one in session.detectors.values()):
+        problem = "no episode was counted, so nothing was judged"
+        raise InvalidCost(problem, where=Place(session.source), remedy="send at least one")
+    if not as_json:
+        _print_waiting(session, rows)
+        _print_summary(session)
+    again = "with --state, a second start would try again"
+    if session.store.path is not None:
+        again = "run the same command to try again"
+    for stream, reason in session.alarms.undelivered.items():
+        out.warn(f"{f'{stream}: ' if stream else ''}the alarm was not delivered, {reason}; {again}")
+
+
+def _print_waiting(session: Watch, numbers: Sequence[int]) -> None:
+    """Say which rows were drawn and have no label yet, and what the machine says by itself."""
+    for detector in session.detectors.values():
+        if isinstance(detector, JudgedTest):
+            finding = detector.finding()
+            says = wording.percent(finding.judge_says)
+            print(f"\nOf {count(finding.judged, 'episode')} the judge calls {says} failures: no evidence.")
+            if waiting := [str(numbers[episode - 1]) for episode in finding.waiting]:
+                print(
+                    f"Label {count(len(waiting), 'row')}: {', '.join(waiting)}. What follows the first waits."
+                )
+
+
+def _print_summary(session: Watch) -> None:
+    for stream, detector in session.detectors.items():
+        if detector.n:
+            finding, since = detector.finding(), detector.first_alarm
+            binary, joint = detector.certificate.binary, finding.tail == "joint"
+            said = wording.says(detector.verdict, binary=binary, joint=joint)
+            said += "" if since is None else f", since {_one(detector)} {since} of {detector.n}"
+            print(f"\n{f'{printable(stream)}: ' if stream else ''}{said}")
+            _print_rows(_of_stream(detector, finding))
+    if missing := [printable(stream) for stream, one in session.detectors.items() if stream and one.n == 0]:
+        print(f"\nNo episodes of {', '.join(missing)}: not judged.")
+    _print_rows(_of_all(session))
+
+
+def _print_rows(rows: Iterator[tuple[str, str]]) -> None:
+    for label, text in rows:
+        print(f"  {label:<13} {text}")
+
+
+def _of_all(session: Watch) -> Iterator[tuple[str, str]]:
+    if session.reader is not None and session.reader.is_open:
+        yield "costs", f"{session.source}: {session.reader.measure}"
+    assumed = "the guarantee assumes that no episode was left out"
+    if session.skipped:
+        yield "skipped", f"{count(session.skipped, 'malformed line')}, not counted; {assumed}"
+    if session.repeated:
+        again = "with an id that was counted before, not counted again"
+        yield "repeated", f"{count(session.repeated, 'line')} {again}"
+    if session.gaps:
+        yield "gaps", f"{count(session.gaps, 'time')} an id was missing or out of order; {assumed}"
+    if len(each := session.detectors.values()) > 1:
+        chance = f"has a chance of at most {sum(one.alpha_adverse for one in each):.6g} plus"
+        if changes := [one for one in each if isinstance(one, ChangeDetector)]:  # the chance grows with time
+            total = sum(one.false_alarm_probability(one.n) for one in changes)
+            chance = f"so far has a chance of at most {min(total, 1.0):.4g}, which includes"
+        shares = f"{len(each)} streams, each at an equal share"
+        yield "levels", f"{shares}: any false ADVERSE {chance} the certificates' delta"
+
+
+def _one(detector: Any) -> str:
+    return "trial" if detector.certificate.binary else "episode"
+
+
+def _of_stream(detector: Any, finding: Any) -> Iterator[tuple[str, str]]:
+    if finding.binary:
+        share = f" ({wording.percent(finding.mean_cost)})" if finding.labels is None else ""
+        yield "trials", f"{wording.failed(finding)}{share}"
+    else:
+        yield "episodes", f"{detector.n}, mean cost {finding.mean_cost:.4f}"
+    if isinstance(detector, RoundsTest):
+        yield from _of_rounds(detector, finding)
+    elif finding.e_adverse is not None:  # of a change detector there is none
+        yield "shift", f"{wording.shift(finding)}, valid at all times at once"
+        if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
+            stands = f"the alarm at {_one(detector)} {detector.first_alarm} stands"
+            yield "note", f"{stands}; limits and e-values are of all {detector.n} and may fall back after it"
+        limit = f"with probability at most {finding.false_positive_rate:.6g}"
+        yield "false alarms", f"ADVERSE is ever declared {limit} in any world that is not worse"
+        yield from wording.margin_words(finding)
+        if isinstance(finding, PredictedFinding) and finding.p_exchangeable <= _UNLIKE:
+            told = f"those of trials rank unlike those of scenes not run (p = {finding.p_exchangeable:.2g})"
+            yield "predictions", f"{told}: if any was made with its cost known, no rate holds"
+    if not isinstance(detector, ChangeDetector):
+        return
+    if finding.change_began is not None:
+        yield "began", f"about episode {finding.change_began} (an estimate)"
+    limit = f"within these {detector.n} with probability at most {finding.false_alarm_probability:.4g}"
+    mean = f"on average after {finding.mean_run_length_adverse:g} episodes or more"
+    yield "false alarms", f"{limit}; if the certificate holds, {mean}"
+
+
+def _of_rounds(detector: RoundsTest, finding: Finding) -> Iterator[tuple[str, str]]:
+    """Say what is known of the mean over tasks, and of each."""
+    looks = f"looked after {detector.looked}" if detector.looked else "no look yet"
+    yield "rounds", f"{detector.rounds} complete, {looks}; the next look comes after {detector.next_look}"
+    if waiting := detector.waiting:
+        listed = ", ".join(f"{printable(task)} {number}" for task, number in waiting.items())
+        yield "waiting", f"for a trial of every other task: {listed}"
+    for verdict in (Verdict.ADVERSE, Verdict.BENIGN):
+        if called := finding.called(verdict):
+            yield "by itself", f"{verdict.name}: {', '.join(map(printable, called))}"
+    yield "shift", f"{wording.shift(finding)}, in the mean over tasks, valid at all times at once"
+    yield from strata_rates(finding)

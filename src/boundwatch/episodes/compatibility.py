@@ -15,11 +15,10 @@ from boundwatch._support.validation import check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import no_certificate
 from boundwatch.certificates.record import costs_digest
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import is_customary
-from boundwatch.episodes.design import USUAL_REDUCTION, Design
-from boundwatch.episodes.measure import COUNTS, Measure
+from boundwatch.episodes.measure import COUNTS, USUAL_REDUCTION, Design, Measure
 from boundwatch.episodes.notes import rows_of
-from boundwatch.episodes.words import normal
 from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch
 
 if TYPE_CHECKING:
@@ -107,8 +106,10 @@ def refuse_other_weights(
     weights: Mapping[str, float], certificate: Certificate, where: Place | None = None
 ) -> None:
     """Refuse weights of tasks other than the certified ones."""
-    certified, total = {each.name: each.weight for each in certificate.strata}, sum(weights.values()) or 1
-    shares = {name: weight / total for name, weight in weights.items()} or certified
+    if not weights:
+        return
+    certified, total = {each.name: each.weight for each in certificate.strata}, sum(weights.values())
+    shares = {name: weight / total for name, weight in weights.items()}
     if shares.keys() != certified.keys() or any(abs(shares[n] - certified[n]) > 1e-9 for n in shares):
         problem, leave = "are not those of the certificate, whose mean is judged", "leave them out"
         raise InvalidSetting(problem, where=where, name="weights", remedy=f"{leave}, or certify with them")

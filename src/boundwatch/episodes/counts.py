@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.episodes.cells import OF, Cells, Converted, Notation, convert, refuse_strangers
+from boundwatch.episodes.cells import (
+    OF,
+    Cells,
+    Converted,
+    Notation,
+    convert,
+    is_missing,
+    number,
+    refuse_strangers,
+)
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.words import is_missing, number
 from boundwatch.errors import Argument, InvalidCost, Place, Remedy
 
 MOST_TRIALS = 50_000_000

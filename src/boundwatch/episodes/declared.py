@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 from boundwatch._support.schema import FrozenMapping
 from boundwatch._support.validation import check_flag, shortest
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.episodes.design import Design
-from boundwatch.episodes.measure import COUNTS, KINDS, Kind, Measure, check_range
-from boundwatch.episodes.words import normal, number
+from boundwatch.episodes.cells import normal, number
+from boundwatch.episodes.measure import COUNTS, KINDS, Design, Kind, Measure, check_range
 from boundwatch.errors import Argument, InvalidSetting, Place
 
 DEFAULTS: Mapping[str, Kind] = {

@@ -19,8 +19,7 @@ from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import Trials
 from boundwatch.episodes.compatibility import compared
-from boundwatch.episodes.design import Design
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.episodes.notes import rows_of
 from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch, Remedy
 

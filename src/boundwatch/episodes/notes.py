@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
@@ -95,13 +96,14 @@ def total(columns: Mapping[str, Sequence[str]], read: Array) -> tuple[str, int] 
     """
     binary = bool(((read == 0) | (read == 1)).all())
     for column, names in columns.items():
-        places = rows_of(names)
-        several = {name: rows for name, rows in places.items() if rows.size > 1}
-        single = [int(rows[0]) for name, rows in places.items() if name not in several] if several else []
-        for row in single if len(names) == read.size else ():
+        times = Counter(names)
+        if len(names) < read.size or not {1} < set(times.values()):  # some occur once, others not
+            continue
+        places, single = rows_of(names), [row for row, name in enumerate(names) if times[name] == 1]
+        for row in single:
             above = names[row - 1] if row else ""
-            longer = above != "" and above in several and above in names[row]
-            of = read[several[above]] if longer else read[:row]
+            longer = above != "" and times[above] > 1 and above in names[row]
+            of = read[places[above]] if longer else read[:row]
             last = not binary and single == [row] == [read.size - 1] and of.min() < of.max()
             if longer and binary and read[row] == of.sum():
                 return column, row

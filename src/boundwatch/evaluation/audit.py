@@ -21,9 +21,8 @@ from boundwatch.bounds.audit import Audited, Judged, judge_errors, units_of
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.limits import PLAIN, audit_limits
 from boundwatch.certificates.record import AuditRecord, CostRecord, costs_digest
-from boundwatch.episodes.design import Design
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
 from boundwatch.reporting.wording import count, percent, percents
 

@@ -21,7 +21,7 @@ from boundwatch.comparison.policy_comparison import PolicyComparison
 from boundwatch.comparison.ranking import RankedPair, Ranking, close, letter_display, rank
 from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.sequential import SequentialTest
-from boundwatch.episodes.design import Design
+from boundwatch.episodes.measure import Design
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.evaluation.protocol import Protocol
 from boundwatch.reporting.compared import comparison_evidence, ranking_headline, ranking_notes

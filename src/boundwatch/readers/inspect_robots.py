@@ -6,8 +6,8 @@ from typing import Any
 
 from boundwatch.episodes.declared import Declared
 from boundwatch.errors import Place
-from boundwatch.readers.json_rows import document
 from boundwatch.readers.table import Table, of_log
+from boundwatch.readers.text import document
 
 _JUDGES = {"console": "human", "prompt": "human", "vlm": "judge", None: "nobody"}
 _OPERATOR = "operator"  # the scorer that writes 0 where nobody judged

@@ -14,8 +14,8 @@ from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.measure import Kind
 from boundwatch.errors import InvalidCost, InvalidSetting, Place
 from boundwatch.readers import parquet
-from boundwatch.readers.json_rows import document
 from boundwatch.readers.table import Table, by_columns, of_log
+from boundwatch.readers.text import document
 
 _INFO = Path("meta", "info.json")  # by which a folder is known to be a dataset
 _FETCH = "fetch the whole dataset again"

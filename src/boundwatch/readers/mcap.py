@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import IO, Any
 
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import DEFAULTS, Declared, short
-from boundwatch.episodes.words import normal
 from boundwatch.errors import InvalidCost, InvalidSetting, MissingExtra, Place
-from boundwatch.readers.json_rows import fields
 from boundwatch.readers.table import Row, Rows, Table, in_parts
+from boundwatch.readers.text import fields
 
 
 def read(file: IO[bytes], source: str, declared: Declared) -> Table:

@@ -20,15 +20,14 @@ from boundwatch.episodes.cells import Converted, convert
 from boundwatch.episodes.compatibility import compared
 from boundwatch.episodes.counts import refuse_shares, refuse_total
 from boundwatch.episodes.declared import Declared
-from boundwatch.episodes.design import USUAL_REDUCTION, Design, Reduction
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
+from boundwatch.episodes.measure import USUAL_REDUCTION, Design, Measure, Reduction
 from boundwatch.episodes.notes import gaps, repeats, rows_of, suspicions, total
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
-from boundwatch.readers import excel, inspect_robots, json_rows, lerobot, mcap, npy, parquet, sb3, vla_eval
+from boundwatch.readers import excel, inspect_robots, lerobot, mcap, npy, parquet, sb3, vla_eval
 from boundwatch.readers.opening import check_archive, open_source, placed, recognize, whole
 from boundwatch.readers.table import MOST_LABELS, Block, Format, Table, empty, too_large
-from boundwatch.readers.text import TextRows
+from boundwatch.readers.text import TextRows, read_array
 
 _MOST_ROWS = 50_000_000
 _ROLES = ("strata", "cluster", "by", "policy", "id", "episode")
@@ -39,7 +38,7 @@ _FILES: dict[str, Callable[[IO[bytes], str, Declared], Table]] = {
     "sb3-evaluations": sb3.read_evaluations,
 }
 _DOCUMENTS: dict[str, Callable[[bytes, str, Declared], Table]] = {
-    "json": json_rows.read_array,
+    "json": read_array,
     "lerobot-eval": lerobot.read_evaluation,
     "inspect-robots": inspect_robots.read,
     "vla-eval": vla_eval.read,

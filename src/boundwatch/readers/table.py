@@ -12,11 +12,10 @@ from typing import Any, Literal, NamedTuple, NoReturn
 import numpy as np
 
 from boundwatch._support.validation import shortest
-from boundwatch.episodes.cells import Cells, Converted, Notation, convert
+from boundwatch.episodes.cells import Cells, Converted, Notation, convert, normal, number, outcome
 from boundwatch.episodes.counts import expand
 from boundwatch.episodes.declared import Declared, Layout, Question, Said, one_value
 from boundwatch.episodes.measure import Kind
-from boundwatch.episodes.words import normal, number, outcome
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 
 Format = Literal[

@@ -11,8 +11,8 @@ from typing import Any
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.measure import Kind
 from boundwatch.errors import InvalidCost, Place
-from boundwatch.readers.json_rows import document
 from boundwatch.readers.table import Table, of_log
+from boundwatch.readers.text import document
 
 # What ran last counts, as in the harness's own export; rows without a task's number are all kept.
 _LAST = """

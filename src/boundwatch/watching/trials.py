@@ -9,10 +9,10 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from boundwatch._support.validation import check_predictions
+from boundwatch.episodes.cells import outcome
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Measure
-from boundwatch.episodes.words import outcome
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal
 from boundwatch.readers.lines import Batch
 from boundwatch.readers.table import Block, Line
