@@ -22,7 +22,7 @@ import boundwatch as bw
 from boundwatch.bounds import rate_difference
 from boundwatch.bounds.rate_difference import rate_difference_p_value
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
-from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.late import late_line
 from boundwatch.comparison.region import (
     LAST_PAIR,

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import boundwatch as bw
-from boundwatch.evaluation.page import serve
+from boundwatch.evaluation.phones import serve
 
 SEED = 20261118
 KILLS = 200
@@ -131,7 +131,7 @@ def _serve(path: Path, port: int) -> None:
 
 def start(path: Path, port: int) -> Any:
     """Return the process of a page."""
-    PROCESSES.set_forkserver_preload(["boundwatch.evaluation.page"])
+    PROCESSES.set_forkserver_preload(["boundwatch.evaluation.phones"])
     process = PROCESSES.Process(target=_serve, args=(path, port), daemon=True)
     process.start()
     return process

@@ -29,10 +29,10 @@ import numpy as np
 
 import boundwatch as bw
 from boundwatch.episodes.declared import Declared
+from boundwatch.watching.loop import Counted, Watch, build_detectors
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader
-from boundwatch.watching.watch import Counted, Watch, build_detectors
 
 WAYS = ("file", "renamed", "numbered", "dated", "emptied", "ids")
 LIFE = 0.5  # seconds that a watch lives at most

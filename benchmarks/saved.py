@@ -11,8 +11,8 @@ from scipy.stats import binom
 from boundwatch import bounds
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.rate_difference import fewest_that_differ, rate_difference_p_value
-from boundwatch.detectors.base import CHANGE_LEVEL
 from boundwatch.detectors.run_length import calibrated, run_length
+from boundwatch.detectors.verdicts import CHANGE_LEVEL
 from boundwatch.planning.before_certificate import Question
 
 ALPHA, DELTA = 0.05, 0.01

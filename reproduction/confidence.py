@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.verdicts import Verdict
 from reproduction.artifacts import Array
 
 RESAMPLES = 10_000

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from boundwatch.detectors.base import TailName, Verdict
+from boundwatch.detectors.verdicts import TailName, Verdict
 from reproduction import recorded, style
 from reproduction.artifacts import Cache
 from reproduction.figure import BaseSettings, Caption, Claim, Table

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest
-from boundwatch.detectors.base import TailName, Verdict
+from boundwatch.detectors.verdicts import TailName, Verdict
 from boundwatch.errors import InvalidSetting
 from reproduction.artifacts import Array
 

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from boundwatch import Certificate
-from boundwatch.detectors.base import TailName, Verdict
+from boundwatch.detectors.verdicts import TailName, Verdict
 from boundwatch.readers import read_costs
 from reproduction import style
 from reproduction.artifacts import Array, Artifact, Cache

@@ -9,8 +9,8 @@ import numpy as np
 
 from boundwatch import Certificate, SequentialTest, Verdict
 from boundwatch.bounds.bets import Bets
-from boundwatch.detectors.base import TailName
 from boundwatch.detectors.mixture import alarm_counts, alarm_distribution, exact_threshold
+from boundwatch.detectors.verdicts import TailName
 from reproduction.artifacts import Array
 from reproduction.judging import confidence_interval, fewest_failures, hypothesis_test
 

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.verdicts import Verdict
 from reproduction import baselines, style
 from reproduction.artifacts import Array, Artifact, Cache
 from reproduction.baseline_network import AUTHORS, NETWORKS, POLICY, BaselineNetwork, Outputs, Seen

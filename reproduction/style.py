@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from boundwatch._support.figures import new_figure as new_figure  # part of the look
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.verdicts import Verdict
 from reproduction.judging import Tally
 from reproduction.recorded import Published
 

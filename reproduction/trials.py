@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from boundwatch.bounds.bets import Bets, Rows, Wealth, bet_bounds
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import EvidenceName, TailName
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.detectors.mixture import Mark
+from boundwatch.detectors.verdicts import EvidenceName, TailName
 from boundwatch.planning.power import MOST_TRIALS, fewest, first_reaching
 from reproduction.artifacts import Array
 

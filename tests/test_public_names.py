@@ -16,7 +16,7 @@ from torch import nn
 
 import boundwatch as bw
 from boundwatch._support.describing import InTable
-from boundwatch.planning.tasks import TasksPlan
+from boundwatch.planning.mean_over_tasks import TasksPlan
 from boundwatch.selftest.simulation import Promise
 from boundwatch.server.client import Rejected
 from boundwatch.tasks import folder, grasping, navigation

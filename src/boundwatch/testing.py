@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonFinding, PolicyComparison
-from boundwatch.detectors.anytime import AnytimeDetector
-from boundwatch.detectors.base import LOOK_LEVEL, Finding, TailName, Verdict
+from boundwatch.detectors.anytime_detector import AnytimeDetector
 from boundwatch.detectors.fleet import Fleet
 from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.detectors.verdicts import LOOK_LEVEL, Finding, TailName, Verdict
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.reporting import wording
 from boundwatch.reporting.compared import comparison_evidence

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.ranking import close, letter_display
 from boundwatch.errors import InvalidCost, InvalidLevel, InvalidSetting
 from rates import assert_rate_at_most, min_trials

@@ -9,8 +9,8 @@ import shutil
 import numpy as np
 import pytest
 
-from boundwatch.demo import flow, pictures
-from boundwatch.demo.report import render
+from boundwatch.demo import drawings, flow
+from boundwatch.demo.result_page import render
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation import TRAINING, World
 from doctored.tiny import RECIPE
@@ -51,7 +51,7 @@ def test_page_stands_alone_and_is_wellformed(demo):
 def test_flight_picture_shows_every_obstacle_and_primitive():
     world = World()
     environments = world.draw(TRAINING, 1, seed=0, flights=True)
-    svg = pictures.draw_flight(
+    svg = drawings.draw_flight(
         environments.obstacles[0], environments.flights[0], 2, (0.2, 0.17), collided=False
     )
     assert 'class="hit"' not in svg
@@ -63,13 +63,13 @@ def test_flight_picture_shows_every_obstacle_and_primitive():
 def test_depth_picture_has_every_near_pixel():
     image = np.full((4, 4), 7.0)
     image[1, 2] = 3.0
-    svg = pictures.draw_depth(image, 7.0)
+    svg = drawings.draw_depth(image, 7.0)
     assert svg.count("h1v1h-1z") == 1
     assert "M2 2h1" in svg  # rows count from below
 
 
 def test_labels_of_the_evidence_do_not_cover_each_other():
-    svg = pictures.draw_evidence([(name, [1.0, 1.0]) for name in flow.WORLDS], 25.0, "evidence")
+    svg = drawings.draw_evidence([(name, [1.0, 1.0]) for name in flow.WORLDS], 25.0, "evidence")
     heights = [float(y) for y in re.findall(r'<text x="532" y="([\d.]+)"', svg)]
     assert len(heights) == 6  # the worlds, and the level of the alarm
     assert np.diff(sorted(heights)).min() >= 14

@@ -7,7 +7,7 @@ import pytest
 
 import boundwatch as bw
 from boundwatch.bounds.multiple import OVERALL_SHARE
-from boundwatch.detectors.family import Weighed
+from boundwatch.detectors.family_test import Weighed
 from boundwatch.detectors.joint import joint_levels, sides_of
 from boundwatch.detectors.predicted import BINS, Design, _nearest_null
 from boundwatch.detectors.run_length import Lattice, run_length

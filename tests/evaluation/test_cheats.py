@@ -7,7 +7,7 @@ import pytest
 from boundwatch import Evaluation, Protocol
 from boundwatch.errors import Refusal
 from boundwatch.evaluation import log as logs
-from boundwatch.evaluation.report import check, render
+from boundwatch.evaluation.final_report import check, render
 
 SETTINGS = {"question": "compare", "policies": ["act", "dp"], "tasks": ["mug", "bowl"], "most_rounds": 30}
 

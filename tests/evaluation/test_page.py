@@ -20,7 +20,7 @@ from benchmarks.kill_page import FAULTS, Phone, campaign, judge
 
 from boundwatch import Evaluation, Protocol
 from boundwatch.errors import MissingExtra, Refusal
-from boundwatch.evaluation import page
+from boundwatch.evaluation import phones
 from network import wait_until
 from program import LIMIT, PROGRAM, started
 
@@ -37,7 +37,9 @@ def protocol(**settings):
 def served(evaluation, token=None):
     """Serve a page from a thread, and yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(page.application(evaluation, token), log_level="warning", server_header=False)
+        config = uvicorn.Config(
+            phones.application(evaluation, token), log_level="warning", server_header=False
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
@@ -327,7 +329,7 @@ def test_tokens_are_compared_in_constant_time(serving, monkeypatch):
     _, phone = serving(token=TOKEN)
     seen = []
     compare = hmac.compare_digest
-    monkeypatch.setattr(page.hmac, "compare_digest", lambda a, b: seen.append(a) or compare(a, b))
+    monkeypatch.setattr(phone.hmac, "compare_digest", lambda a, b: seen.append(a) or compare(a, b))
     phone.send()
     assert seen == [f"Bearer {TOKEN}".encode()]
 
@@ -345,7 +347,7 @@ def test_tokens_are_compared_in_constant_time(serving, monkeypatch):
         (b'{"station": "' + b"x" * 41 + b'"}', 422),
         (b'{"station": "1", "policy": "act"}', 422),
         (b"[" * 30_000, 422),
-        (b"x" * (page.LARGEST_BODY + 1), 413),
+        (b"x" * (phones.LARGEST_BODY + 1), 413),
         ('{"station": "Тест"}'.encode(), 200),
     ],
 )
@@ -357,7 +359,7 @@ def test_what_is_not_a_message_is_refused(serving, content, status):
 
 
 def test_a_message_that_does_not_arrive_is_given_up(serving, monkeypatch):
-    monkeypatch.setattr(page, "SLOWEST_BODY", 0.1)
+    monkeypatch.setattr(phones, "SLOWEST_BODY", 0.1)
     _, phone = serving()
     with socket.create_connection(("127.0.0.1", phone.port), timeout=LIMIT) as slow:
         slow.sendall(b"POST /api/next HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
@@ -420,7 +422,7 @@ class Terminal(io.StringIO):
 
 def test_the_code_fits_a_terminal_and_holds_the_link():
     terminal, url = Terminal(), "http://192.168.178.123:8090/#" + "x" * 22
-    page.greet("e.db: the trial sheet", "record outcomes", url, terminal)
+    phones.greet("e.db: the trial sheet", "record outcomes", url, terminal)
     lines = [line for line in terminal.getvalue().splitlines() if line.startswith("\033[97;40m")]
     rows = [line.removeprefix("\033[97;40m").removesuffix("\033[0m") for line in lines]
     assert len(rows) + 3 <= 24
@@ -431,7 +433,7 @@ def test_the_code_fits_a_terminal_and_holds_the_link():
     assert drawn[: len(code)] == code
     for other in (Terminal(), Terminal()):
         other.encoding = "latin-1"
-        page.greet("e.db: the trial sheet", "record outcomes", url, other)
+        phones.greet("e.db: the trial sheet", "record outcomes", url, other)
         assert "█" not in other.getvalue()
 
 
@@ -448,7 +450,7 @@ def test_the_code_fits_a_terminal_and_holds_the_link():
 def test_what_cannot_be_served_is_refused_in_one_line(tmp_path, settings, said):
     Evaluation.start(tmp_path / "e.db", protocol()).close()
     with pytest.raises(Refusal, match=said) as refused:
-        page.serve(tmp_path / "e.db", **{"port": 0} | settings)
+        phones.serve(tmp_path / "e.db", **{"port": 0} | settings)
     assert "\n" not in str(refused.value)
     assert settings.get("token", "...") not in str(refused.value)
 
@@ -456,13 +458,13 @@ def test_what_cannot_be_served_is_refused_in_one_line(tmp_path, settings, said):
 def test_an_address_in_use_and_a_missing_file_are_refused(tmp_path):
     Evaluation.start(tmp_path / "e.db", protocol()).close()
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Refusal, match="in use"):
-        page.serve(tmp_path / "e.db", port=taken.getsockname()[1])
+        phones.serve(tmp_path / "e.db", port=taken.getsockname()[1])
     with pytest.raises(Refusal, match="no such file"):
-        page.serve(tmp_path / "nothing.db", port=0)
+        phones.serve(tmp_path / "nothing.db", port=0)
 
 
 def test_without_the_extra_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "segno", None)
-    monkeypatch.delitem(sys.modules, "boundwatch.evaluation.page")
+    monkeypatch.delitem(sys.modules, "boundwatch.evaluation.phones")
     with pytest.raises(MissingExtra, match=r"boundwatch\[serve\]"):
-        importlib.import_module("boundwatch.evaluation.page")
+        importlib.import_module("boundwatch.evaluation.phones")

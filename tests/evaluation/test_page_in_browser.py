@@ -18,7 +18,7 @@ import uvicorn
 from benchmarks.kill_page import start
 
 from boundwatch import Evaluation, Protocol
-from boundwatch.evaluation import page as sheet
+from boundwatch.evaluation import phones as sheet
 from network import wait_until
 
 pytestmark = pytest.mark.browser

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
-from boundwatch.comparison.evidence import DifferenceBets, MarginBets
+from boundwatch.comparison.betting import DifferenceBets, MarginBets
 from boundwatch.comparison.late import late_line
 from boundwatch.comparison.margin import LATER, has_table, margin_table
 from boundwatch.comparison.policy_comparison import Finished

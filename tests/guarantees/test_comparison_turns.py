@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.betting import DifferenceBets
 
 ALPHA = 0.05
 # Failure rates of both policies at each task, and the number of turns. In none is one better in the mean.

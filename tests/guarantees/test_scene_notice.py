@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from boundwatch.prediction import SceneWatch
-from boundwatch.prediction.scenes import NOT_A_VERDICT
+from boundwatch.prediction.likeness import NOT_A_VERDICT
 from rates import assert_rate_at_most, min_trials
 
 ALPHA = 0.05

@@ -9,7 +9,7 @@ from boundwatch.bounds import clopper_pearson_upper
 from boundwatch.bounds.bets import Bets
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.detectors.mixture import alarm_counts, exact_threshold
-from boundwatch.watching.watch import build_detectors
+from boundwatch.watching.loop import build_detectors
 
 ALPHA, DELTA = 0.04, 0.005  # of one side
 LAB, HORIZON = 50, 250

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.bounds.joint_region import alarm_line
-from boundwatch.detectors import base
+from boundwatch.detectors import verdicts
 from boundwatch.detectors.fixed_sample import TAILS
 from boundwatch.detectors.mixture import alarm_distribution
 from boundwatch.errors import InvalidLevel, InvalidSetting
@@ -162,9 +162,9 @@ def test_bad_input(certificate, settings, error):
 @pytest.mark.parametrize(
     ("where", "name", "level"),
     [
-        (bw.SequentialTest, "alpha_adverse", base.ANYTIME_LEVEL),
-        (bw.HypothesisTest, "alpha_adverse", base.LOOK_LEVEL),
-        (bw.PolicyComparison, "alpha", base.LOOK_LEVEL),
+        (bw.SequentialTest, "alpha_adverse", verdicts.ANYTIME_LEVEL),
+        (bw.HypothesisTest, "alpha_adverse", verdicts.LOOK_LEVEL),
+        (bw.PolicyComparison, "alpha", verdicts.LOOK_LEVEL),
         (bw.Certificate.from_held_out, "delta", power.DELTA),
     ],
 )

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 import boundwatch as bw
 from boundwatch.errors import InvalidSetting
-from boundwatch.reporting import card
+from boundwatch.reporting import model_card
 
 
 def certificate(failures: int, n: int, delta: float = 0.01) -> bw.Certificate:
@@ -18,23 +18,25 @@ def certificate(failures: int, n: int, delta: float = 0.01) -> bw.Certificate:
 
 def test_a_badge_rounds_outward_and_is_well_formed():
     one = certificate(16, 200)
-    assert card.badge_text(one) == "fails at most 14.3 %, 99 % confidence, 200 trials"
+    assert model_card.badge_text(one) == "fails at most 14.3 %, 99 % confidence, 200 trials"
     assert one.upper < 0.143
     tasks = bw.Episodes([0, 1] * 20, strata=["mug", "bowl"] * 20, binary=True)
-    assert card.badge_text(bw.Certificate.from_held_out(tasks)).endswith("40 trials, mean over 2 tasks")
-    root = ElementTree.fromstring(card.badge(one))  # noqa: S314  # our own
+    assert model_card.badge_text(bw.Certificate.from_held_out(tasks)).endswith("40 trials, mean over 2 tasks")
+    root = ElementTree.fromstring(model_card.badge(one))  # noqa: S314  # our own
     assert one.fingerprint in "".join(root.itertext())
 
 
 def test_the_hub_result_has_the_fields_that_the_hub_reads():
     one = certificate(16, 200)
-    (result,) = yaml.safe_load(card.hub_result(one, "lab/kitchen: mugs", "default", "https://lab.example/x"))
+    (result,) = yaml.safe_load(
+        model_card.hub_result(one, "lab/kitchen: mugs", "default", "https://lab.example/x")
+    )
     assert result["dataset"] == {"id": "lab/kitchen: mugs", "task_id": "default"}
     assert result["value"] == 92
     assert result["source"] == {"url": "https://lab.example/x"}
     assert set(result) == {"dataset", "value", "date", "source", "notes"}
     with pytest.raises(InvalidSetting, match="no mean"):
-        card.hub_result(bw.Certificate.from_bounds(lower=0, upper=0.2, delta=0.01), "a/b", "default")
+        model_card.hub_result(bw.Certificate.from_bounds(lower=0, upper=0.2, delta=0.01), "a/b", "default")
 
 
 def wrong_order(apart, rates=(0.2, 0.2), n=30, delta=0.1) -> float:
@@ -47,7 +49,7 @@ def wrong_order(apart, rates=(0.2, 0.2), n=30, delta=0.1) -> float:
 
 
 def by_letters(one: bw.Certificate, other: bw.Certificate) -> bool:
-    markdown, _ = card.board({"one": one, "other": other}, "")
+    markdown, _ = model_card.board({"one": one, "other": other}, "")
     rows = [line.split(" | ") for line in markdown.splitlines() if line.startswith(("| one", "| other"))]
     first, second = rows
     return first[1] != second[1] and first[0] == "| other"
@@ -63,7 +65,7 @@ def test_a_board_puts_policies_in_the_wrong_order_at_most_as_often_as_it_says():
 def test_a_board_of_different_measures_is_refused():
     scores = bw.Certificate.from_held_out([0.5, 0.2, 0.7], delta=0.1)
     with pytest.raises(InvalidSetting, match="different things"):
-        card.board({"act": certificate(1, 20), "dp": scores}, "")
+        model_card.board({"act": certificate(1, 20), "dp": scores}, "")
 
 
 FAILED = (("old", 30), ("new", 3))
@@ -98,4 +100,4 @@ def test_the_command_writes_what_verify_checks(run, tmp_path):
 
 def test_what_is_not_a_comparison_is_refused():
     with pytest.raises(InvalidSetting, match="compare --json"):
-        card.section(certificate(1, 20), {"verdict": "b-better"})
+        model_card.section(certificate(1, 20), {"verdict": "b-better"})

@@ -9,11 +9,11 @@ import pytest
 import boundwatch as bw
 from boundwatch.bounds import joint_region
 from boundwatch.comparison import once, ranking
-from boundwatch.detectors import family, fixed_sample, mixture, strata
+from boundwatch.detectors import family_test, fixed_sample, mixture, strata
 from boundwatch.errors import InvalidLevel, InvalidSetting
-from boundwatch.prediction.scenes import SceneWatch
+from boundwatch.prediction.likeness import SceneWatch
 from boundwatch.selftest import claims as promised
-from boundwatch.selftest import counting, designs, simulate_promises, simulation
+from boundwatch.selftest import designs, simulate_promises, simulation, tallies
 from boundwatch.selftest import worlds as scenes
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.6, upper=0.7, delta=0.01)
@@ -193,7 +193,7 @@ def test_totals_that_are_not_kept_are_found_out(lab, name, twin, monkeypatch):
     found = [claim for claim in claims(lab, name) if "0.25" in claim.world][:1]
     assert all(kept(found, 50))
     name = twin.__base__.__name__
-    monkeypatch.setattr(promised if hasattr(promised, name) else counting, name, twin)
+    monkeypatch.setattr(promised if hasattr(promised, name) else tallies, name, twin)
     assert not any(kept(found, 50 if twin is Fickle else 100))  # which errs more often than the others
 
 
@@ -258,19 +258,19 @@ class Listing(bw.Fleet):
 @pytest.mark.parametrize(
     ("twin", "module", "certificate", "name", "runs"),
     [
-        (Unshared, counting, LAB, "sequential-test, total, any of", 4000),
+        (Unshared, tallies, LAB, "sequential-test, total, any of", 4000),
         (Careless, promised, LAB, "hypothesis-test, total, n = 50", 1500),
         (Spendthrift, scenes, LAB, "certificate, ", 600),
         (Impatient, promised, CAMPAIGN, "campaign", 3000),
         (Hurried, designs, BINARY, "compare, 20 tasks in turn, independent", 300),
         (Hurried, designs, BINARY, "compare, 20 tasks in turn, matched", 300),
         (Lavish, designs, BINARY, "compare, matched, horizon", 1500),
-        (Listing, counting, BINARY, "discoveries, in", 1000),
-        (Listing, counting, LAB, "discoveries, total", 1000),
-        (Fickle, counting, BOUNDED, "sequential-test, read", 100),
-        (Fickle, counting, BOUNDED, "sequential-test, margin", 100),
-        (Fickle, counting, BOUNDED, "sequential-test, lower", 100),
-        (Fickle, counting, BOUNDED, "sequential-test, upper", 100),
+        (Listing, tallies, BINARY, "discoveries, in", 1000),
+        (Listing, tallies, LAB, "discoveries, total", 1000),
+        (Fickle, tallies, BOUNDED, "sequential-test, read", 100),
+        (Fickle, tallies, BOUNDED, "sequential-test, margin", 100),
+        (Fickle, tallies, BOUNDED, "sequential-test, lower", 100),
+        (Fickle, tallies, BOUNDED, "sequential-test, upper", 100),
     ],
 )
 def test_a_broken_twin_is_found_out(twin, module, certificate, name, runs, monkeypatch):
@@ -324,7 +324,7 @@ def test_each_verdict_of_the_change_detector_has_its_own_level(monkeypatch):
 def test_who_alarms_too_soon_is_found_out_and_nobody_else(kind, names, monkeypatch):
     found = [claim for claim in claims(WIDE, "") if claim.world.startswith("0 or 1,")]
     assert {claim.verdict for claim in found} == {bw.Verdict.ADVERSE, bw.Verdict.BENIGN}
-    monkeypatch.setattr(counting, kind.__name__, hasty(kind))
+    monkeypatch.setattr(tallies, kind.__name__, hasty(kind))
     broken = {claim.detector for claim, fine in zip(found, kept(found, 30), strict=True) if not fine}
     assert names <= broken  # and, at this level, its limits
     assert {name.partition(",")[0] for name in broken} == {name.partition(",")[0] for name in names}
@@ -334,21 +334,21 @@ def test_who_alarms_too_soon_is_found_out_and_nobody_else(kind, names, monkeypat
 @pytest.mark.parametrize("n", [20, 200])
 def test_nothing_is_listed_of_streams_that_the_self_test_passes_over(lab, n):
     failures = np.arange(n + 1)
-    fleet = counting.listing_fleet(lab)
-    counting.run_fleet(fleet, np.where(np.arange(n)[:, None] < n - failures, 0.0, 1.0))
+    fleet = tallies.listing_fleet(lab)
+    tallies.run_fleet(fleet, np.where(np.arange(n)[:, None] < n - failures, 0.0, 1.0))
     looked_at = np.array(fleet.verdicts) == bw.Verdict.ADVERSE
-    enough = 2 / counting.RATE
+    enough = 2 / tallies.RATE
     assert fleet.e_adverse[~looked_at].max() < enough < fleet.e_adverse.max()
 
 
 def test_shares_of_which_everyone_has_all_are_found_out(monkeypatch):
-    class Generous(counting.DiscoveryShares):
+    class Generous(tallies.DiscoveryShares):
         def look(self, total, _streams=None):
             return np.zeros(total)
 
     found = claims(WIDE, "discoveries, restarted, in 5 streams")
     assert all(kept(found, 100))
-    monkeypatch.setattr(counting, "DiscoveryShares", Generous)
+    monkeypatch.setattr(tallies, "DiscoveryShares", Generous)
     monkeypatch.setattr("boundwatch.detectors.fleet.DiscoveryShares", Generous)
     assert not any(kept(found, 100))
 
@@ -421,11 +421,11 @@ FAULTS = {
     "restarts that keep their share": (
         BINARY,
         "discoveries, restarted, in 5 streams",
-        counting.DiscoveryShares,
+        tallies.DiscoveryShares,
         "restart",
         lambda *_: None,
     ),
-    "tasks without Holm": (LAB, "family-test", family, "holm", np.asarray),
+    "tasks without Holm": (LAB, "family-test", family_test, "holm", np.asarray),
     "p-values of finished trials, times 0.75": (
         BINARY,
         "compare, once, exact",

@@ -12,11 +12,11 @@ from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
 from boundwatch.readers.lines import LineSplitter
 from boundwatch.watching.alarms import Alarms
+from boundwatch.watching.loop import Counted, Notice, Watch, build_detectors
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import TrialReader
-from boundwatch.watching.watch import Counted, Notice, Watch, build_detectors
 from program import LIMIT
 
 CERT = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import Trials
+from boundwatch.cli.file_options import Reading
 from boundwatch.cli.options import WrongUsage, refuse
-from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes.compatibility import measured_otherwise
 from boundwatch.episodes.episodes import Episodes

@@ -10,7 +10,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli.options import WrongUsage, refuse
 from boundwatch.cli.root import command
 from boundwatch.errors import InvalidSetting, Place
-from boundwatch.reporting import card as cards
+from boundwatch.reporting import model_card as cards
 
 
 @command(

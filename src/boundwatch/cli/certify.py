@@ -12,10 +12,10 @@ from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.limits import HeldOutMethod
 from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling
-from boundwatch.cli.campaign import Stopping, certify_once, run_campaign
+from boundwatch.cli.file_options import Predictions, Reading
 from boundwatch.cli.options import refuse, refuse_if
-from boundwatch.cli.reading import Predictions, Reading
 from boundwatch.cli.root import command
+from boundwatch.cli.stopping import Stopping, certify_once, run_campaign
 from boundwatch.episodes.episodes import Episodes
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling
+from boundwatch.cli.file_options import Reading
 from boundwatch.cli.judging import Judging, judge
 from boundwatch.cli.options import refuse
-from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
-from boundwatch.detectors.family import FamilyTest
+from boundwatch.detectors.family_test import FamilyTest
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.reporting import families as words
 

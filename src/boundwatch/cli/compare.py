@@ -17,9 +17,9 @@ from boundwatch._support.describing import written
 from boundwatch.certificates.record import AuditRecord
 from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling
+from boundwatch.cli.file_options import ANSWERS, Predictions, Reading, arriving
 from boundwatch.cli.judging import EXIT_WORSE
 from boundwatch.cli.options import refuse, refuse_if
-from boundwatch.cli.reading import ANSWERS, Predictions, Reading, arriving
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison
 from boundwatch.comparison.finding import Call

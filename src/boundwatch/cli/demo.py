@@ -23,7 +23,7 @@ def demo(*, output: Path = Path("demo"), as_json: bool = False) -> None:
     """
     import boundwatch.training  # noqa: F401  (says which extra is missing if torch is)
     from boundwatch.demo.flow import TOTAL, run_demo
-    from boundwatch.demo.report import render
+    from boundwatch.demo.result_page import render
 
     finished = run_demo(output)
     write_text(output / "report.html", render(finished))

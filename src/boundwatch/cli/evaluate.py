@@ -193,7 +193,7 @@ def run(
     """
     refuse_if({"--load does not go with --page": page and load is not None})
     if page:
-        from boundwatch.evaluation.page import serve
+        from boundwatch.evaluation.phones import serve
 
         serve(evaluation, host=host, port=port, token=token)
         return
@@ -307,7 +307,7 @@ def report(evaluation: Path, *, output: Path, sign: Path | None = None, force: b
     output FILE: Where to write the page.
     sign KEY: Private key; the signature of the page is written beside it.
     """
-    from boundwatch.evaluation.report import render
+    from boundwatch.evaluation.final_report import render
 
     files.protect(output, [evaluation, sign], force=force)
     out.require_html(output)
@@ -352,7 +352,7 @@ def verify(
     others [FILE]...: The protocol (.toml), an export (.csv), a report (.html).
     key PUB: Public key; refused unless its holder signed what was sealed.
     """
-    from boundwatch.evaluation.report import check
+    from boundwatch.evaluation.final_report import check
 
     with Evaluation.open(evaluation) as opened:
         named, checks = opened.verify(), check(opened, evaluation, others or [], key)

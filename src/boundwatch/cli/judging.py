@@ -10,11 +10,11 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling, doubted
+from boundwatch.cli.file_options import Loaded, Reading
 from boundwatch.cli.options import refuse
-from boundwatch.cli.reading import Loaded, Reading
-from boundwatch.detectors.base import Finding, TailName, Verdict
-from boundwatch.detectors.family import FamilyFinding, FamilyTest
+from boundwatch.detectors.family_test import FamilyFinding, FamilyTest
 from boundwatch.detectors.hypothesis_test import HypothesisTest
+from boundwatch.detectors.verdicts import Finding, TailName, Verdict
 from boundwatch.episodes.compatibility import by_chance
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.notes import rows_of

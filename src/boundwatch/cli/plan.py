@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
+from boundwatch.cli.file_options import ANSWERS, Reading
 from boundwatch.cli.options import AT_LEAST_0, AT_LEAST_1, WrongUsage, refuse
-from boundwatch.cli.reading import ANSWERS, Reading
 from boundwatch.cli.root import command
 from boundwatch.detectors import Verdict
 from boundwatch.episodes.episodes import Episodes

@@ -7,8 +7,8 @@ from typing import Any
 
 from boundwatch._support import files
 from boundwatch.cli import output as out
+from boundwatch.cli.file_options import Reading
 from boundwatch.cli.judging import Judging, judge
-from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.reporting import families as words
 

@@ -11,8 +11,8 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, load
 from boundwatch.certificates.verification import Check
 from boundwatch.cli import output as out
+from boundwatch.cli.file_options import Reading
 from boundwatch.cli.options import WrongUsage, refuse
-from boundwatch.cli.reading import Reading
 from boundwatch.cli.root import command
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import CertificateError, Place
@@ -74,12 +74,12 @@ def verify(
 
 
 def _compare_badge(path: Path, certificate: Certificate | CertificateFamily) -> Check:
-    from boundwatch.reporting import card  # which needs all comparisons
+    from boundwatch.reporting import model_card  # which needs all comparisons
 
     if not isinstance(certificate, Certificate):
         raise WrongUsage("--badge goes with one certificate; `show --task NAME -o FILE` takes one out")
-    same = files.read_bytes(path).decode("utf-8", "replace") == card.badge(certificate)
-    said = card.badge_text(certificate)
+    same = files.read_bytes(path).decode("utf-8", "replace") == model_card.badge(certificate)
+    said = model_card.badge_text(certificate)
     return Check(
         "badge", same, said if same else f"it is not the badge of this certificate, which says: {said}"
     )

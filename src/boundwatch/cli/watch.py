@@ -15,12 +15,12 @@ from boundwatch._support.describing import printable
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labels
+from boundwatch.cli.file_options import ANSWERS, Loaded, Reading, metrics_of
 from boundwatch.cli.judging import exit_if_worse
 from boundwatch.cli.options import refuse_if
-from boundwatch.cli.reading import ANSWERS, Loaded, Reading, metrics_of
 from boundwatch.cli.root import command
 from boundwatch.detectors import ChangeDetector, Finding, Verdict
-from boundwatch.detectors.judged import JudgedFinding, JudgedTest
+from boundwatch.detectors.judged_test import JudgedFinding, JudgedTest
 from boundwatch.detectors.predicted import PredictedFinding
 from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.episodes.compatibility import refuse_other_weights
@@ -30,11 +30,11 @@ from boundwatch.reporting import wording
 from boundwatch.reporting.families import strata_rates
 from boundwatch.reporting.wording import count
 from boundwatch.watching.alarms import Alarms, check_command, run_command
+from boundwatch.watching.loop import Counted, Events, Notice, Watch, build_detectors, counted
 from boundwatch.watching.resuming import resume
 from boundwatch.watching.sources import is_pipe, name_of
 from boundwatch.watching.store import Store
 from boundwatch.watching.trials import Trial, trials_of
-from boundwatch.watching.watch import Counted, Events, Notice, Watch, build_detectors, counted
 
 
 @command(

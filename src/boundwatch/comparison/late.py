@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import logsumexp
 
-from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.region import LAST_PAIR, Region, find_region
 from boundwatch.comparison.walks import Array, Counts, binomial
 

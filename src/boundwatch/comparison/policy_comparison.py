@@ -20,7 +20,7 @@ from boundwatch.bounds.bets import Bets, CostGrid
 from boundwatch.bounds.joint_evidence import references_of, sides_against
 from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
 from boundwatch.bounds.predicted_mean import Luck, luck_of
-from boundwatch.comparison.evidence import DifferenceBets, MarginBets
+from boundwatch.comparison.betting import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.late import late_line
 from boundwatch.comparison.margin import LATER, has_table, margin_table

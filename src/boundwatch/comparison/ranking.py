@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from boundwatch._support.describing import InNotebook, frame, html, one_line, table
 from boundwatch._support.validation import check_costs, check_flag, check_level
 from boundwatch.bounds.bets import Bets, CostGrid
-from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.finding import ComparisonVerdict
 from boundwatch.comparison.policy_comparison import PolicyComparison
 from boundwatch.detectors.evidence import bounded_exp

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from boundwatch.bounds.two_sample import SLACK, bernstein_upper, raise_degree
-from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.walks import Array, Counts, back, binomial, forward, order_shares, outcomes
 
 LAST_PAIR = 300

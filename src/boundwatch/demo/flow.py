@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from boundwatch._support.files import make_folder, write_costs, write_text
 from boundwatch._support.parallel import progress_bar
 from boundwatch.detectors import ConfidenceInterval, HypothesisTest, SequentialTest
-from boundwatch.detectors.base import TailName
+from boundwatch.detectors.verdicts import TailName
 from boundwatch.errors import InvalidSetting
 from boundwatch.tasks.navigation.policy import logits_of
 from boundwatch.tasks.navigation.train import QUICK, Draw, Recipe, Run, train

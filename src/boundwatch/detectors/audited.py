@@ -15,8 +15,8 @@ from boundwatch.bounds.audit import (
 from boundwatch.bounds.rate_difference import rate_difference_p_value
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import AuditRecord
-from boundwatch.detectors.base import EvidenceName, Finding, TailName, Verdict, refuse_tasks
 from boundwatch.detectors.joint import Pair, counts_of, joint_levels, reference_of
+from boundwatch.detectors.verdicts import EvidenceName, Finding, TailName, Verdict, refuse_tasks
 from boundwatch.errors import InvalidSetting
 
 

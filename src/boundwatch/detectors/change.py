@@ -8,8 +8,8 @@ import numpy as np
 
 from boundwatch.bounds.bets import Bets, Rows, bet_bounds
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.anytime import AnytimeDetector
-from boundwatch.detectors.base import CHANGE_LEVEL, Finding, refuse_tasks
+from boundwatch.detectors.anytime_detector import AnytimeDetector
+from boundwatch.detectors.verdicts import CHANGE_LEVEL, Finding, refuse_tasks
 
 # Lowering the statistic keeps the promise; without a ceiling it would overflow long after the alarm.
 _CEILING = 1e250

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.verdicts import LOOK_LEVEL
 from boundwatch.errors import InvalidLevel
 
 

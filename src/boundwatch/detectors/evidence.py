@@ -39,7 +39,6 @@ from boundwatch.bounds.joint_evidence import JointSide
 from boundwatch.bounds.joint_region import AlarmLine, alarm_line
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import saving
-from boundwatch.detectors.base import Finding
 from boundwatch.detectors.joint import (
     Pair,
     cost_p_value,
@@ -50,6 +49,7 @@ from boundwatch.detectors.joint import (
     sides_of,
 )
 from boundwatch.detectors.mixture import Mark
+from boundwatch.detectors.verdicts import Finding
 
 Flags = NDArray[np.bool_]
 Row = Mapping[str, NDArray[Any]]

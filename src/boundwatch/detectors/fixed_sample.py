@@ -29,8 +29,8 @@ from boundwatch.bounds.rate_difference import (
     rate_difference_p_value,
 )
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors.base import Finding, TailName, Verdict, new_costs, refuse_tasks
 from boundwatch.detectors.joint import counts_of, reference_of, sides_of
+from boundwatch.detectors.verdicts import Finding, TailName, Verdict, new_costs, refuse_tasks
 from boundwatch.errors import InvalidSetting
 
 Array = NDArray[np.float64]

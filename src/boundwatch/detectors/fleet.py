@@ -18,9 +18,9 @@ from boundwatch.bounds.bets import Array, Rows, Where
 from boundwatch.bounds.multiple import e_bh_rows
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import saving
-from boundwatch.detectors.base import ANYTIME_LEVEL, DISCOVERY_RATE, Verdict, new_costs, refuse_tasks
 from boundwatch.detectors.discovery import DiscoveryShares
 from boundwatch.detectors.evidence import EvidenceFinding, evidence_for
+from boundwatch.detectors.verdicts import ANYTIME_LEVEL, DISCOVERY_RATE, Verdict, new_costs, refuse_tasks
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 _VERDICTS = (Verdict.WITHIN, Verdict.ADVERSE, Verdict.BENIGN)

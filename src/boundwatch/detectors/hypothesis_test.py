@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from boundwatch.certificates.record import AuditRecord
 from boundwatch.detectors.audited import decide_audited
-from boundwatch.detectors.base import LOOK_LEVEL, Finding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.strata import decide_strata
+from boundwatch.detectors.verdicts import LOOK_LEVEL, Finding
 from boundwatch.errors import InvalidSetting
 
 

@@ -28,9 +28,9 @@ from boundwatch.bounds.bets import STEPS, Bets, CostGrid, Rows, add_costs, bet_b
 from boundwatch.bounds.halving import halve
 from boundwatch.bounds.ranks import first_logs, log_gains
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.anytime import ONLY, AnytimeDetector
-from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, refuse_tasks
+from boundwatch.detectors.anytime_detector import ONLY, AnytimeDetector
 from boundwatch.detectors.evidence import bounded_exp
+from boundwatch.detectors.verdicts import ANYTIME_LEVEL, Finding, refuse_tasks
 
 Array = NDArray[np.float64]
 # Slopes of the models and the capital behind each, chosen by simulation (docs/before-it-fails.md).

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 from boundwatch._support.schema import convert
 from boundwatch.certificates.record import Rounds, refuse_unknown
 from boundwatch.detectors import saving
-from boundwatch.detectors.anytime import SIDES
-from boundwatch.detectors.base import Finding, Verdict, new_costs
-from boundwatch.detectors.family import Weighed
+from boundwatch.detectors.anytime_detector import SIDES
+from boundwatch.detectors.family_test import Weighed
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.strata import StrataTest
+from boundwatch.detectors.verdicts import Finding, Verdict, new_costs
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import Argument, InvalidSetting, Place, SchemaMismatch
 

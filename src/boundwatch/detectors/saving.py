@@ -16,7 +16,7 @@ from boundwatch._support.describing import arguments
 from boundwatch._support.schema import convert
 from boundwatch.bounds.bets import Rows, Wealth
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.verdicts import Verdict
 from boundwatch.errors import BoundwatchError, ProvenanceMismatch, SchemaMismatch
 
 Made = TypeVar("Made")

@@ -11,9 +11,9 @@ import numpy as np
 from boundwatch._support.validation import check_margin
 from boundwatch.bounds.bets import Bets
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.anytime import ONLY, AnytimeDetector
-from boundwatch.detectors.base import ANYTIME_LEVEL, Verdict
+from boundwatch.detectors.anytime_detector import ONLY, AnytimeDetector
 from boundwatch.detectors.evidence import EvidenceFinding, Row, evidence_for
+from boundwatch.detectors.verdicts import ANYTIME_LEVEL, Verdict
 from boundwatch.errors import InvalidSetting, SchemaMismatch
 
 

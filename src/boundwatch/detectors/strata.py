@@ -23,10 +23,10 @@ from boundwatch.certificates import limits
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.certificates.record import CostRecord, is_balanced, refuse_other_tasks
-from boundwatch.detectors.base import Finding, TailName
-from boundwatch.detectors.family import FamilyTest, TaskFinding, Weighed, verdict_of
+from boundwatch.detectors.family_test import FamilyTest, TaskFinding, Weighed, verdict_of
 from boundwatch.detectors.fixed_sample import JointJudge
 from boundwatch.detectors.joint import reference_of
+from boundwatch.detectors.verdicts import Finding, TailName
 from boundwatch.episodes.episodes import Episodes, compatible
 from boundwatch.errors import Argument, InvalidSetting
 

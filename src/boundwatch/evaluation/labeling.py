@@ -20,7 +20,7 @@ from msgspec import Meta
 from boundwatch._support import files
 from boundwatch.errors import InvalidSetting, Place
 from boundwatch.evaluation.audit import COLUMN, HEAD, table_of
-from boundwatch.evaluation.page import acting, guarded, run
+from boundwatch.evaluation.phones import acting, guarded, run
 
 from starlette.exceptions import HTTPException  # isort: skip  # the page has refused where it is missing
 from starlette.requests import Request  # isort: skip

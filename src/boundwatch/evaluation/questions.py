@@ -15,12 +15,12 @@ import numpy as np
 from boundwatch._support.validation import check_number
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.finding import ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.policy_comparison import PolicyComparison
 from boundwatch.comparison.ranking import RankedPair, Ranking, close, letter_display, rank
-from boundwatch.detectors.base import Finding, Verdict
 from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.detectors.verdicts import Finding, Verdict
 from boundwatch.episodes.measure import Design
 from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.evaluation.protocol import Protocol

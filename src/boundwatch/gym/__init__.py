@@ -6,6 +6,6 @@ be read after every episode. Both take single and vector environments, in every 
 
 from boundwatch.gym.episode import CostRule, Episode
 from boundwatch.gym.rollout import first_observations, rollout
-from boundwatch.gym.watch import WatchedEnv, WatchedVectorEnv, watch
+from boundwatch.gym.stepping import WatchedEnv, WatchedVectorEnv, watch
 
 __all__ = ["CostRule", "Episode", "WatchedEnv", "WatchedVectorEnv", "first_observations", "rollout", "watch"]

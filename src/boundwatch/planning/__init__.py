@@ -2,9 +2,9 @@
 
 from boundwatch.planning.against_certificate import SIZES, Plan, plan, time_to_alarm
 from boundwatch.planning.before_certificate import Booking, TrialPlan, plan_trials
+from boundwatch.planning.mean_over_tasks import TasksPlan, plan_tasks
 from boundwatch.planning.power import Power
 from boundwatch.planning.precision import WidthPlan, plan_width
-from boundwatch.planning.tasks import TasksPlan, plan_tasks
 from boundwatch.planning.two_policies import ComparisonPlan, plan_comparison
 
 __all__ = [

@@ -18,10 +18,10 @@ from boundwatch._support.validation import check_level
 from boundwatch.bounds.bets import SMALLEST_BOUND, Bets, bet_bounds
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.certificates.certificate import Certificate, require_certificate
-from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL, EvidenceName, TailName, Verdict
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.joint import counts_of, is_joint, reference_of
 from boundwatch.detectors.mixture import Mark, alarm_counts, alarm_distribution
+from boundwatch.detectors.verdicts import ANYTIME_LEVEL, LOOK_LEVEL, EvidenceName, TailName, Verdict
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.power import (
     MOST_TRIALS,

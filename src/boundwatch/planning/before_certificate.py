@@ -16,7 +16,7 @@ from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds import rate_difference
 from boundwatch.bounds.rate_difference import Alarms, typical_rank
 from boundwatch.bounds.two_sample import chances
-from boundwatch.detectors.base import LOOK_LEVEL
+from boundwatch.detectors.verdicts import LOOK_LEVEL
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.power import (
     DELTA,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtrc
 
 from boundwatch._support.validation import check_number
-from boundwatch.detectors.base import EvidenceName
+from boundwatch.detectors.verdicts import EvidenceName
 from boundwatch.errors import InvalidSetting, shown
 
 Array = NDArray[np.float64]

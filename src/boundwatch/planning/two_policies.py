@@ -11,13 +11,13 @@ import numpy as np
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_flag, check_level, shortest
-from boundwatch.comparison.evidence import DifferenceBets
+from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.late import Walk, late_line
 from boundwatch.comparison.policy_comparison import check_horizon
 from boundwatch.comparison.region import LAST_PAIR, Region, SignRegion, find_region
 from boundwatch.comparison.walks import binomial
-from boundwatch.detectors.base import LOOK_LEVEL
 from boundwatch.detectors.mixture import alarm_distribution
+from boundwatch.detectors.verdicts import LOOK_LEVEL
 from boundwatch.errors import Argument, InvalidSetting
 from boundwatch.planning.power import Array, check_rate, first_reaching, mean_wait
 

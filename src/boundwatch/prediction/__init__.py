@@ -4,7 +4,7 @@ Each predictor maps scenes to numbers in [0, 1]. None is trusted: `boundwatch.Pr
 whatever they say. `SceneWatch` compares the predictions alone and never gives a verdict.
 """
 
+from boundwatch.prediction.likeness import SceneNotice, SceneWatch
 from boundwatch.prediction.predictor import Predictor, Twin, calibrate, train_critic, value_function
-from boundwatch.prediction.scenes import SceneNotice, SceneWatch
 
 __all__ = ["Predictor", "SceneNotice", "SceneWatch", "Twin", "calibrate", "train_critic", "value_function"]

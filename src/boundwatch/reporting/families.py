@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from boundwatch.bounds.multiple import OVERALL_SHARE, with_overall
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
-from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
+from boundwatch.detectors.family_test import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.strata import by_task
+from boundwatch.detectors.verdicts import Finding, Verdict
 from boundwatch.reporting import wording
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]

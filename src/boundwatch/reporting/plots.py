@@ -17,13 +17,13 @@ from boundwatch._support.figures import save_figure as save_figure  # beside wha
 from boundwatch.bounds.joint_region import alarm_line
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, Ranking
-from boundwatch.detectors.anytime import AnytimeDetector
-from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import FamilyFinding, FamilyTest
+from boundwatch.detectors.anytime_detector import AnytimeDetector
+from boundwatch.detectors.family_test import FamilyFinding, FamilyTest
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
 from boundwatch.detectors.joint import counts_of
 from boundwatch.detectors.sequential import SequentialTest
 from boundwatch.detectors.strata import by_task
+from boundwatch.detectors.verdicts import Finding, Verdict
 from boundwatch.planning import ComparisonPlan, Plan, TrialPlan
 from boundwatch.reporting import wording
 from boundwatch.reporting.compared import Names, comparison_headline, ranking_headline

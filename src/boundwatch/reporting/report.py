@@ -14,10 +14,10 @@ from scipy.special import betaincinv
 from boundwatch._version import __version__
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.record import costs_digest
-from boundwatch.detectors.base import Finding
-from boundwatch.detectors.family import FamilyFinding, FamilyTest, TaskFinding
+from boundwatch.detectors.family_test import FamilyFinding, FamilyTest, TaskFinding
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.strata import by_task
+from boundwatch.detectors.verdicts import Finding
 from boundwatch.reporting import families, page, svg, wording
 from boundwatch.reporting.page import Html
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import Finding, Verdict
-from boundwatch.detectors.family import FamilyFinding
+from boundwatch.detectors.family_test import FamilyFinding
 from boundwatch.detectors.fixed_sample import FixedSampleDetector
+from boundwatch.detectors.verdicts import Finding, Verdict
 
 _HEADLINES = {
     Verdict.ADVERSE: "ADVERSE: evidence that the expected cost is higher than certified",

@@ -15,8 +15,17 @@ from boundwatch.detectors import ChangeDetector, Verdict
 from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
-from boundwatch.selftest import counting
-from boundwatch.selftest.counting import EPISODES, MARGIN, RATE, STREAMS, Datasets, Streams, Watched, claim
+from boundwatch.selftest import tallies
+from boundwatch.selftest.tallies import (
+    EPISODES,
+    MARGIN,
+    RATE,
+    STREAMS,
+    Datasets,
+    Streams,
+    Watched,
+    claim,
+)
 from boundwatch.selftest.worlds import Claim, Lab, Levels, World, two_costs
 
 SIZES = (5, 10, 25, 50, 100)
@@ -50,7 +59,7 @@ def claims_over_labs(certificate: Certificate, levels: Levels) -> Iterator[Claim
             for low, high in pairs if mean == central else pairs[:1]:
                 lab = Lab(certificate, verdict, low, high, mean)
                 if certificate.method in ("anytime", "predicted-anytime"):
-                    yield _limit_claim(lab, f"campaign, looked at {counting.LOOKS} times", _count_campaigns)
+                    yield _limit_claim(lab, f"campaign, looked at {tallies.LOOKS} times", _count_campaigns)
                 else:
                     yield from _claims_of_lab(lab, levels, is_central=mean == central)
 
@@ -74,9 +83,9 @@ def _claims_in(
     total, level = "total, " if isinstance(world, Lab) else "", levels[world.verdict] + world.delta
     for name, look in looks.items():
         for n in sizes:
-            yield claim(f"{name}, {total}n = {n}", level, Datasets(world, look, n, counting.is_declared))
+            yield claim(f"{name}, {total}n = {n}", level, Datasets(world, look, n, tallies.is_declared))
         if is_central:
-            excluded = Datasets(world, look, sizes[-1], counting.is_excluded)
+            excluded = Datasets(world, look, sizes[-1], tallies.is_excluded)
             yield claim(f"{name}, {total}{world.shift_limit}", level, excluded)
     if not is_central and not world.certificate.binary:
         return
@@ -91,7 +100,7 @@ def _claims_in(
         yield from _claims_of_many(world, levels, level, total)
     if world.verdict is Verdict.BENIGN and world.mean + MARGIN < world.high:
         shown = partial(_hypothesis_test, levels, margin=MARGIN)
-        test = Datasets(world, shown, sizes[-1], counting.is_shown, MARGIN)
+        test = Datasets(world, shown, sizes[-1], tallies.is_shown, MARGIN)
         yield claim(f"hypothesis-test, {total}margin {MARGIN:g}, n = {sizes[-1]}", level, test)
         watched, read = partial(watched, more=MARGIN), f"{total}margin {MARGIN:g}, read {EPISODES} times"
         yield claim(f"fleet, {read}", level, watched(Watched.shown_by_fleet))
@@ -103,8 +112,8 @@ def _claims_of_many(world: World, levels: Levels, level: float, total: str) -> I
     """Return what is promised of many streams, and of one that goes on for long."""
     watched = partial(Streams, world, levels)
     if total and world.is_of_extremes:
-        families = watched(Watched.declared_in_families, per_run=counting.ROBOTS)
-        yield claim(f"sequential-test, total, any of {counting.ROBOTS} streams", level, families)
+        families = watched(Watched.declared_in_families, per_run=tallies.ROBOTS)
+        yield claim(f"sequential-test, total, any of {tallies.ROBOTS} streams", level, families)
     if world.is_adverse:
         listed = watched(Watched.listed, per_run=STREAMS)
         yield claim(f"discoveries, {total}in {STREAMS} streams", RATE, listed)
@@ -142,7 +151,7 @@ def _fails(lab: Lab, limits: Certificate | Campaign) -> bool:
 def _count_campaigns(lab: Lab, rng: np.random.Generator, runs: int) -> int:
     """Count campaigns whose limit fails at any look."""
     like = lab.certificate
-    ends = np.unique(np.linspace(0, like.n or 1, counting.LOOKS + 1).round().astype(np.int64))
+    ends = np.unique(np.linspace(0, like.n or 1, tallies.LOOKS + 1).round().astype(np.int64))
     held, failed = np.array([runs]), 0  # campaigns that did not fail yet, by their number of high costs
     for n, more in zip(ends[1:].tolist(), np.diff(ends).tolist(), strict=True):
         before, held = held, np.zeros(n + 1, dtype=np.int64)
@@ -159,7 +168,7 @@ def _count_campaigns(lab: Lab, rng: np.random.Generator, runs: int) -> int:
 
 
 def _hypothesis_test(levels: Levels, certificate: Certificate, **settings: Any) -> FixedSampleDetector:
-    return HypothesisTest(certificate, **settings, **counting.alphas(levels))
+    return HypothesisTest(certificate, **settings, **tallies.alphas(levels))
 
 
 def _interval_test(levels: Levels, certificate: Certificate) -> FixedSampleDetector:

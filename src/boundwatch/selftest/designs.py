@@ -15,8 +15,8 @@ from boundwatch.certificates.family import CertificateFamily
 from boundwatch.comparison import ComparisonVerdict, PolicyComparison, rank
 from boundwatch.detectors import FamilyTest, HypothesisTest, PredictedTest, Verdict
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.prediction.scenes import SceneWatch
-from boundwatch.selftest.counting import alphas
+from boundwatch.prediction.likeness import SceneWatch
+from boundwatch.selftest.tallies import alphas
 from boundwatch.selftest.worlds import Array, Claim, Count, Levels
 
 # Failure rates of tasks that differ: pooled trials vary twice as much as those within a task.

@@ -15,7 +15,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonVerdict, compare_once
 from boundwatch.detectors import Fleet, HypothesisTest, Verdict
 from boundwatch.detectors.mixture import alarm_distribution
-from boundwatch.selftest.counting import alphas
+from boundwatch.selftest.tallies import alphas
 from boundwatch.selftest.worlds import Claim, Counts, Lab, Levels
 
 READ = 600  # trials of a stream, more than those for which the line of a small lab is exact

@@ -16,7 +16,7 @@ from boundwatch import bounds
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.comparison import ComparisonVerdict
 from boundwatch.detectors import Verdict
-from boundwatch.detectors.base import LOOK_LEVEL
+from boundwatch.detectors.verdicts import LOOK_LEVEL
 from boundwatch.errors import InvalidSetting
 from boundwatch.selftest.claims import claims_given_limits, claims_over_labs
 from boundwatch.selftest.designs import claims_of_designs

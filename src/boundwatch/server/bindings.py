@@ -15,7 +15,7 @@ from sqlalchemy import RowMapping, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import ANYTIME_LEVEL, CHANGE_LEVEL
+from boundwatch.detectors.verdicts import ANYTIME_LEVEL, CHANGE_LEVEL
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.access import record
 from boundwatch.server.database import lock

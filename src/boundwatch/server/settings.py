@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 from msgspec import Meta
 
 from boundwatch._support.schema import Level
-from boundwatch.detectors.base import DISCOVERY_RATE
+from boundwatch.detectors.verdicts import DISCOVERY_RATE
 from boundwatch.errors import InvalidSetting
 from boundwatch.server.models import Count, Detector, check
 from boundwatch.server.outbox import Channel

@@ -8,7 +8,7 @@ from typing import Any
 
 from boundwatch._support.schema import convert
 from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch, Refusal, SchemaMismatch
-from boundwatch.watching.watch import Progress, Watch
+from boundwatch.watching.loop import Progress, Watch
 
 _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError)
 

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from boundwatch._support.describing import one_line
 from boundwatch._support.validation import check_flag
-from boundwatch.detectors.anytime import AnytimeDetector
-from boundwatch.detectors.base import Verdict
+from boundwatch.detectors.anytime_detector import AnytimeDetector
 from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.detectors.verdicts import Verdict
 from boundwatch.errors import InvalidCost, InvalidSetting, shown
 from boundwatch.gym.episode import CostRule, Episode, Recorder, check_env, cost_function
 

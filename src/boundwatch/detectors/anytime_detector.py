@@ -13,7 +13,7 @@ from boundwatch._support.validation import check_level
 from boundwatch.bounds.bets import Rows
 from boundwatch.certificates.certificate import Certificate, require_certificate
 from boundwatch.detectors import saving
-from boundwatch.detectors.base import Finding, Verdict, new_costs
+from boundwatch.detectors.verdicts import Finding, Verdict, new_costs
 from boundwatch.errors import InvalidCost, SchemaMismatch
 
 Found = TypeVar("Found", bound=Finding)

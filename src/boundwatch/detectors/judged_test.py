@@ -13,9 +13,9 @@ from boundwatch.bounds.bets import bet_bounds
 from boundwatch.bounds.judged_bets import JudgedBets
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.judged import AUDIT_RATES, Drawing
-from boundwatch.detectors.anytime import AnytimeDetector
-from boundwatch.detectors.base import ANYTIME_LEVEL, Finding, Verdict, refuse_tasks
+from boundwatch.detectors.anytime_detector import AnytimeDetector
 from boundwatch.detectors.evidence import bounded_exp
+from boundwatch.detectors.verdicts import ANYTIME_LEVEL, Finding, Verdict, refuse_tasks
 from boundwatch.errors import SchemaMismatch
 
 _GRID = np.linspace(0.0, 1.0, 129)[1:-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from boundwatch.demo import pictures
+from boundwatch.demo import drawings
 from boundwatch.demo.flow import ALPHA, EXAMPLES, TOTAL, WORLDS, WORSE, Demo, Visit
 from boundwatch.reporting import page, wording
 from boundwatch.reporting.page import Html
@@ -28,7 +28,7 @@ def render(demo: Demo) -> str:
         "seed": recipe.seed,
     }
     sections = [
-        pictures.STYLE,
+        drawings.STYLE,
         page.heading("A drone among obstacles", level=1),
         page.paragraph(
             f"A policy that sees one depth image and chooses one of {demo.run.world.primitives} maneuvers "
@@ -91,9 +91,9 @@ def _cell(verdict: str, worse: bool) -> str:
 
 def _evidence(label: str, series: list[tuple[str, list[float]]]) -> Html:
     return page.figure(
-        pictures.draw_evidence(series, 1 / ALPHA, f"Evidence {label}, over trials"),
+        drawings.draw_evidence(series, 1 / ALPHA, f"Evidence {label}, over trials"),
         f"Evidence {label}: the sequential test's e-value, which may be read after every trial. It "
-        f"alarms at {1 / ALPHA:g}, the dashed line.{pictures.clipping(series)}",
+        f"alarms at {1 / ALPHA:g}, the dashed line.{drawings.clipping(series)}",
     )
 
 
@@ -102,8 +102,8 @@ def _flights(demo: Demo, visit: Visit) -> Html:
     radii = scene.obstacle_radius, scene.drone_radius
     for number, trial in enumerate(visit.shown.tolist()):
         cost, places = visit.costs[trial], (seen.obstacles[number], seen.flights[number])
-        flight = pictures.draw_flight(*places, int(visit.chosen[trial]), radii, collided=bool(cost >= 1))
-        depth = pictures.draw_depth(seen.images[number], scene.depth_range)
+        flight = drawings.draw_flight(*places, int(visit.chosen[trial]), radii, collided=bool(cost >= 1))
+        depth = drawings.draw_depth(seen.images[number], scene.depth_range)
         caption = f"trial {trial + 1}: cost {cost:.2f}{', collision' if cost >= 1 else ''}"
         figures.append(page.figure(Html(flight + depth), caption))
     return page.box("worlds", figures)

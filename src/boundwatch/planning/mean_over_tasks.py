@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from boundwatch.bounds.multiple import OVERALL_SHARE
 from boundwatch.bounds.strata import stratified_p_value
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.detectors.base import ANYTIME_LEVEL, LOOK_LEVEL
 from boundwatch.detectors.rounds import share_of
 from boundwatch.detectors.strata import StrataTest
+from boundwatch.detectors.verdicts import ANYTIME_LEVEL, LOOK_LEVEL
 from boundwatch.errors import InvalidSetting
 from boundwatch.planning.power import check_rate, fewest
 

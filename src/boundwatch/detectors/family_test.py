@@ -13,8 +13,8 @@ from boundwatch._support.describing import InTable, frame, html, one_line, table
 from boundwatch._support.validation import check_level, check_margin
 from boundwatch.bounds.multiple import holm
 from boundwatch.certificates.family import CertificateFamily, no_certificate
-from boundwatch.detectors.base import LOOK_LEVEL, Finding, TailName, Verdict, new_costs
 from boundwatch.detectors.fixed_sample import TAILS, JointJudge, Judge, TailJudge, choose_tail
+from boundwatch.detectors.verdicts import LOOK_LEVEL, Finding, TailName, Verdict, new_costs
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch
 
 Array = NDArray[np.float64]

@@ -14,13 +14,13 @@ from msgspec import to_builtins
 from boundwatch._support.validation import shortest
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily, no_certificate
-from boundwatch.detectors.base import Verdict
 from boundwatch.detectors.change import ChangeDetector
-from boundwatch.detectors.judged import JudgedTest
+from boundwatch.detectors.judged_test import JudgedTest
 from boundwatch.detectors.predicted import PredictedTest
 from boundwatch.detectors.rounds import RoundsTest
 from boundwatch.detectors.saving import Count
 from boundwatch.detectors.sequential import SequentialTest
+from boundwatch.detectors.verdicts import Verdict
 from boundwatch.episodes.compatibility import OWN, measured_otherwise, own_costs
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, ProvenanceMismatch, Refusal, shown
 from boundwatch.readers.lines import Batch, Position

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from boundwatch.certificates.campaign import Campaign
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
+from boundwatch.cli.file_options import ANSWERS, Predictions, Reading, arriving
 from boundwatch.cli.options import AT_LEAST_1, refuse, refuse_if
-from boundwatch.cli.reading import ANSWERS, Predictions, Reading, arriving
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import InvalidCost, InvalidLevel, Place, Refusal
