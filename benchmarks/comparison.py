@@ -24,13 +24,7 @@ from boundwatch.bounds.rate_difference import rate_difference_p_value
 from boundwatch.bounds.two_sample import bernstein_upper, bernstein_values
 from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.late import late_line
-from boundwatch.comparison.region import (
-    LAST_PAIR,
-    Region,
-    alarm_coefficients,
-    design_region,
-    find_region,
-)
+from boundwatch.comparison.region import LAST_PAIR, Region, alarm_coefficients, design_region, find_region
 from boundwatch.comparison.walks import back, binomial, forward, order_shares, outcomes
 
 Array = NDArray[np.float64]

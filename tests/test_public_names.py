@@ -34,7 +34,7 @@ NEW = np.linspace(0.1, 0.9, 20)
 
 # Where users meet classes: what these export, or, where they export nothing, what they define.
 MODULES = ["", "comparison", "detectors", "episodes", "gym", "planning", "prediction", "testing", "training"]
-MODULES += ["certificates.verification", "comparison.ranking", "detectors.base"]
+MODULES += ["certificates.verification", "comparison.ranking", "detectors.verdicts"]
 MODULES += ["selftest.simulation", "server.client", "tasks.folder"]
 TASKS = ("tasks.grasping", "tasks.navigation")
 MODULES += [task + part for task in TASKS for part in ("", ".train")]

@@ -11,7 +11,7 @@ from benchmarks.predicted_limits import draw, first
 
 import boundwatch as bw
 from boundwatch.bounds.predicted_mean import Luck
-from boundwatch.comparison.predicted import GoalBets
+from boundwatch.comparison.predicted_pairs import GoalBets
 from boundwatch.comparison.region import find_region
 from boundwatch.errors import InvalidCost, InvalidSetting
 

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 import boundwatch as bw
-from boundwatch.episodes.compatibility import (
-    by_chance,
-    compared,
-    measured_otherwise,
-    own_costs,
-)
+from boundwatch.episodes.compatibility import by_chance, compared, measured_otherwise, own_costs
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import InvalidSetting, ProvenanceMismatch

@@ -24,7 +24,7 @@ from boundwatch.comparison.betting import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
 from boundwatch.comparison.late import late_line
 from boundwatch.comparison.margin import LATER, has_table, margin_table
-from boundwatch.comparison.predicted import GoalBets, LazyLimits
+from boundwatch.comparison.predicted_pairs import GoalBets, LazyLimits
 from boundwatch.comparison.region import LAST_PAIR, LONGEST_HORIZON, Region, SignRegion, find_region
 from boundwatch.detectors.evidence import bounded_exp
 from boundwatch.detectors.joint import joint_p_value

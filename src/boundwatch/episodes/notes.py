@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp, ndtr
 
+from boundwatch.episodes.cells import normal
 from boundwatch.episodes.declared import NUMBERING
 
 Array = NDArray[np.float64]
@@ -72,9 +73,9 @@ def repeats(
 ) -> Iterator[str]:
     """Notice that several rows have the same number: steps or repeats of one episode, or pasted twice."""
     for column, numbers in labels.items():
-        placed = [
-            each for each in zip(numbers, *keys, strict=False) if each[0]
-        ]  # only the first rows have labels
+        if len(set(numbers)) == len(numbers):
+            continue
+        placed = [each for each in zip(numbers, *keys, strict=False) if each[0]]  # the first rows' labels
         different = len(set(placed))
         if different == len(placed):
             continue
@@ -116,13 +117,12 @@ def gaps(labels: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Notice that numbers of trials are missing, or that a trial was done again."""
     for column, cells in labels.items():
         plain = {int(cell) for cell in cells if cell.isdecimal() and len(cell) < 10}
-        again = [cell for cell in cells if (found := _AGAIN(cell)) and int(found[1]) in plain]
-        if again:
-            yield f"{column} {again[0]} stands beside {_AGAIN(again[0])[1]}; both count"  # type: ignore[index]
-        if column.strip().casefold() in NUMBERING and len(plain) == len(cells):
-            missing = (
-                sorted(set(range(min(plain), max(plain))) - plain) if max(plain) < 2 * len(cells) else []
-            )
+        for found in filter(None, map(_AGAIN, cells)) if len(plain) < len(cells) else ():
+            if int(found[1]) in plain:
+                yield f"{column} {found[0]} stands beside {found[1]}; both count"
+                break
+        if normal(column) in NUMBERING and len(plain) == len(cells) > max(plain) / 2:
+            missing = sorted(set(range(min(plain), max(plain))) - plain)
             if 0 < 4 * len(missing) <= len(cells):
                 listed = ", ".join(map(str, missing[:_SHOWN])) + (", ..." if len(missing) > _SHOWN else "")
                 yield f"no row has {column} {listed}; a trial that was run counts, however it ended"

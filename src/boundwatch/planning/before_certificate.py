@@ -18,14 +18,7 @@ from boundwatch.bounds.rate_difference import Alarms, typical_rank
 from boundwatch.bounds.two_sample import chances
 from boundwatch.detectors.verdicts import LOOK_LEVEL
 from boundwatch.errors import InvalidSetting
-from boundwatch.planning.power import (
-    DELTA,
-    Array,
-    chance_of,
-    check_rate,
-    check_size,
-    fewest,
-)
+from boundwatch.planning.power import DELTA, Array, chance_of, check_rate, check_size, fewest
 
 POWERS = (0.8, 0.9)
 # Beyond this many trials of one kind nobody books hardware; the answer is then that no number will do.

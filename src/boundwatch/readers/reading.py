@@ -26,7 +26,7 @@ from boundwatch.episodes.notes import gaps, repeats, rows_of, suspicions, total
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.readers import excel, inspect_robots, lerobot, mcap, npy, parquet, sb3, vla_eval
 from boundwatch.readers.opening import check_archive, open_source, placed, recognize, whole
-from boundwatch.readers.table import MOST_LABELS, Block, Format, Table, empty, too_large
+from boundwatch.readers.table import MOST_LABELS, Block, Format, Table, too_large
 from boundwatch.readers.text import TextRows, read_array
 
 _MOST_ROWS = 50_000_000
@@ -189,9 +189,8 @@ def _episodes(table: Table) -> Episodes:
     for block in table.blocks:
         if len(kept := table.chosen(block)):
             taken.add(kept, table.costs(kept, scaled=not taken.steps))
-    table.refuse_unmet()
     if not taken.rows:
-        raise empty(table.source)
+        raise table.empty()
     if taken.counted and not declared.as_is:
         _refuse_totals(taken.counted, layout.measure)
     costs, places = np.concatenate(taken.values), taken.places()

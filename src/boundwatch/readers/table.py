@@ -16,7 +16,7 @@ from boundwatch.episodes.cells import Cells, Converted, Notation, convert, norma
 from boundwatch.episodes.counts import expand
 from boundwatch.episodes.declared import Declared, Layout, Question, Said, one_value
 from boundwatch.episodes.measure import Kind
-from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal
 
 Format = Literal[
     "csv", "json", "jsonl", "npy", "parquet", "xlsx",
@@ -196,12 +196,13 @@ class Table:
             column = measure.column if error.where is None else error.where.column
             raise error.at(block.place(column, error.cells[0], error.cells[-1])) from None
 
-    def refuse_unmet(self) -> None:
-        """Refuse values that no row has had, and show those that some have."""
-        if self.declared.design.where and self.seen is not None:
-            remedy = f"give a value that the column has: {', '.join(list(self.seen)[:_SHOWN])}"
-            at, wanted = Place(self.source), dict(self.declared.design.where)
-            raise InvalidSetting("matches no row", where=at, name="where", value=wanted, remedy=remedy)
+    def empty(self) -> Refusal:
+        """Refuse a source without rows, or with none that is meant: show what some have instead."""
+        if not (self.declared.design.where and self.seen):
+            return empty(self.source)
+        remedy = f"give a value that the column has: {', '.join(list(self.seen)[:_SHOWN])}"
+        at, wanted = Place(self.source), dict(self.declared.design.where)
+        return InvalidSetting("matches no row", where=at, name="where", value=wanted, remedy=remedy)
 
 
 def by_columns(

@@ -16,16 +16,7 @@ from boundwatch.detectors.confidence_interval import ConfidenceInterval
 from boundwatch.detectors.fixed_sample import TAILS, FixedSampleDetector
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.selftest import tallies
-from boundwatch.selftest.tallies import (
-    EPISODES,
-    MARGIN,
-    RATE,
-    STREAMS,
-    Datasets,
-    Streams,
-    Watched,
-    claim,
-)
+from boundwatch.selftest.tallies import EPISODES, MARGIN, RATE, STREAMS, Datasets, Streams, Watched, claim
 from boundwatch.selftest.worlds import Claim, Lab, Levels, World, two_costs
 
 SIZES = (5, 10, 25, 50, 100)
