@@ -387,9 +387,8 @@ class Rows(Table):
         if not kept:
             return None
         numbers, rows = zip(*kept, strict=True)
-        columns: dict[str, Cells] = {}
-        for name, at in self._places.items():
-            columns[name] = list(map(itemgetter(at), rows))
+        taken = {name: list(map(itemgetter(at), rows)) for name, at in self._places.items()}
+        columns: dict[str, Cells] = {**taken}
         numbering = self.numbering or {}
         for name in (*self.layout.questions, *numbering, *self.scenes, *filter(None, [self.first])):
             at = self.names.index(name)  # a short row may lack it
