@@ -55,7 +55,7 @@ SECTIONS: dict[str, list[str]] = {
     "Gymnasium": [
         "boundwatch.gym.rollout",
         "boundwatch.gym.first_observations",
-        "boundwatch.gym.stepping",
+        "boundwatch.gym.watch",
         "boundwatch.gym.Episode",
     ],
     "Predict costs": [

@@ -131,7 +131,7 @@ def _helps(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the help of a command, and of those that it has."""
     name = " ".join(path)
     yield path, command.help(name)
-    for each in getattr(command, "names", ()):
+    for each in getattr(command, "names", tuple)():
         yield from _helps(command.find(each), *path, each)
 
 
