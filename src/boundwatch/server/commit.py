@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from boundwatch.detectors import Verdict
-from boundwatch.detectors.judged import JudgedFinding
+from boundwatch.detectors.judged_test import JudgedFinding
 from boundwatch.server import outbox
 from boundwatch.server.access import EVERYBODY
 from boundwatch.server.bindings import BINDING_LOCK, Binding, bind, early_places

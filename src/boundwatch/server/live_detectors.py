@@ -22,7 +22,7 @@ from boundwatch.certificates.certificate import Certificate
 from boundwatch.detectors import ChangeDetector, JudgedTest, SequentialTest, saving
 from boundwatch.detectors.change import ChangeFinding
 from boundwatch.detectors.evidence import EvidenceFinding
-from boundwatch.detectors.judged import JudgedFinding
+from boundwatch.detectors.judged_test import JudgedFinding
 from boundwatch.errors import SchemaMismatch
 from boundwatch.server.database import Database, find_rows
 from boundwatch.server.tables import alarms, certificates, checkpoints, episodes, streams, watches
