@@ -307,7 +307,9 @@ def test_finished_trials_are_compared_once_in_any_order_and_number(compare, file
     assert "sorted by their outcome" in refused
     assert "--once" in refused
     # A horizon is for looks; --once has one.
-    assert "leave out" in compare("a.csv", "b.csv", "--once", "--horizon", "30", code=2)
+    assert "--horizon does not go with --once" in compare(
+        "a.csv", "b.csv", "--once", "--horizon", "30", code=2
+    )
 
 
 def test_a_file_that_is_nearly_sorted_is_refused_where_order_counts(compare, files):
@@ -474,5 +476,5 @@ def test_a_line_counts_once_it_is_finished(follow):
 
 def test_followed_files_are_of_one_task(follow):
     both = [("task,success\nmug,1\nbowl,0\n", "task,success\nmug,1\nbowl,1\n")]
-    assert "leave out --strata" in follow(*both, options=("--strata", "task"), code=2)
+    assert "--strata does not go with --follow" in follow(*both, options=("--strata", "task"), code=2)
     assert "a.csv: line 3, column 'task' has several values (mug, bowl)" in follow(*both, code=1)

@@ -47,7 +47,7 @@ for line in LINES.split("|"):
 
 def test_commands(folder):
     modules = loaded_modules(COMMANDS, folder)
-    assert "boundwatch.cli.check" in modules
+    assert "boundwatch.cli.judging" in modules
     assert not modules & HEAVY
 
 

@@ -10,6 +10,7 @@ from scipy.stats import binom
 import boundwatch as bw
 from boundwatch.errors import InvalidSetting
 from boundwatch.reporting import model_card
+from boundwatch.reporting.compared import summary
 
 
 def certificate(failures: int, n: int, delta: float = 0.01) -> bw.Certificate:
@@ -77,16 +78,16 @@ def test_the_command_writes_what_verify_checks(run, tmp_path):
         name: bw.Episodes([1] * k + [0] * 30, binary=True, strata=["mug"] * (k + 5) + ["cup"] * 25)
         for name, k in FAILED
     }
-    compared = bw.compare_once(both).to_dict() | {
-        side: {"name": name} for side, name in zip("ab", both, strict=True)
-    }
+    found = bw.compare_once(both)
+    compared = found.to_dict() | summary(found)
     (tmp_path / "compared.json").write_text(json.dumps(compared))
     for _ in range(2):  # it replaces what it wrote
         words = "card", "c.json", "compared.json", "-o", "out", "--benchmark", "a/b"
         assert run(*words).code == 0
     section = (tmp_path / "out" / "CARD.md").read_text()
-    assert "**new is better than old on some task** (95 %" in section
-    assert "old: 30 failures in 60 trials; new: 3 failures in 33 trials. Its tasks: mug " in section
+    assert "**B_BETTER: evidence that new fails less often than old on some task** (95 %" in section
+    assert "old: 30 failures in 60 trials (" in section
+    assert "Its tasks: mug " in section
     assert (tmp_path / "out" / ".eval_results" / "boundwatch.yaml").exists()
     badge = tmp_path / "out" / "badge.svg"
     assert run("verify", "c.json", "--badge", "out/badge.svg").code == 0

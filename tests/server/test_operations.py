@@ -16,8 +16,7 @@ from sqlalchemy import insert, select, text
 
 import boundwatch as bw
 from boundwatch.cli import app
-from boundwatch.cli.serve import serve
-from boundwatch.cli.token import list_, revoke
+from boundwatch.cli.monitor import list_, revoke, serve
 from boundwatch.demo.drones import fill, load_flights
 from boundwatch.errors import BoundwatchError, InvalidSetting
 from boundwatch.server import api, transfer

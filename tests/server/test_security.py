@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from starlette.routing import Mount
 
-from boundwatch.cli.token import revoke
+from boundwatch.cli.monitor import revoke
 from boundwatch.errors import InvalidSetting
 from boundwatch.server import guard
 from boundwatch.server.access import create_token

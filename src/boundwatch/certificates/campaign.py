@@ -15,7 +15,7 @@ from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.bounds.predicted_mean import Luck, MeanBets, luck_of
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.limits import PLAIN, fields_of, split_delta, with_predictions
-from boundwatch.certificates.record import Rounds, mean_over, refuse_unknown
+from boundwatch.certificates.record import Rounds, mean_over, refuse_unknown, tasks_of
 from boundwatch.episodes.measure import Design, Measure, check_weights
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal, SchemaMismatch
 
@@ -198,8 +198,7 @@ class Campaign(InTable):
     ) -> Campaign:
         values = check_costs(costs, binary=self.binary).tolist()
         if strata is None and self.strata is not None:
-            keys = getattr(costs, "keys", None)
-            strata = keys.get("strata") if isinstance(keys, Mapping) else None
+            strata = tasks_of(costs)
         if (strata is None) != (self.strata is None):
             problem = "goes with a campaign that was made with strata"
             if self.strata is not None:
@@ -243,14 +242,12 @@ class Campaign(InTable):
         given: dict[str, Any] = {"binary": self.binary, "seed": seed, "policy": policy, "measure": measure}
         given |= {"design": design or PLAIN, "method": "anytime" if self.strata is None else "rounds"}
         given |= {name: getattr(self, name) for name in _LEVELS}
+        costs = self._rounds.array().ravel()
         if self.predictions:
-            costs, given["method"] = self._rounds.array().ravel(), "predicted-anytime"
+            given["method"] = "predicted-anytime"
             return Certificate._of(with_predictions(costs, self._lucks, **given))
-        fields = fields_of("held-out", self._rounds.array().ravel(), **given)
-        if self.strata is not None:
-            strata = self._rounds.strata(binary=self.binary)
-            fields |= {"strata": strata, "mean_cost": mean_over(strata), "record": None}
-        return Certificate._of(fields)
+        strata = () if self.strata is None else self._rounds.strata(binary=self.binary)
+        return Certificate._of(fields_of("held-out", costs, strata=strata, **given))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known as plain JSON values."""

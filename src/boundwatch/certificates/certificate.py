@@ -183,8 +183,7 @@ class Certificate(Saved, InNotebook):
         """
         origin["binary"] = audit.counts is not None and design.cluster is None
         given: dict[str, Any] = {"method": "exact" if audit.counts else "tuned", "audit": audit, **origin}
-        given["design"] = design
-        return cls._of(fields_of("audit", judged, delta, **given) | {"n": audit.n, "mean_cost": audit.mean})
+        return cls._of(fields_of("audit", judged, delta, design=design, **given))
 
     @classmethod
     def from_pac_bayes(

@@ -220,22 +220,17 @@ class CertificateFamily(Saved, Mapping[str, Certificate]):
             remedy = "give the file that certify --by wrote"
             raise SchemaMismatch("no certificates; not a family", remedy=remedy)
         file = convert(_File, verification.body(content))
-        owners: dict[int, str] = {}
-        for task, place in file.tasks.items():
-            owners.setdefault(place, f"{file.by} {task!r}")
+        if set(file.tasks.values()) != set(range(len(file.certificates))):
+            remedy = "the file was altered, certify again"
+            raise SchemaMismatch("the tasks are not those of its certificates", remedy=remedy)
+        owners = {place: f"{file.by} {task!r}" for task, place in reversed(file.tasks.items())}
         found: dict[int, Certificate] = {}
-        for place, owner in owners.items():
-            with part_of(owner):
-                if place >= len(file.certificates):
-                    problem = f"is not the place of one of the {len(file.certificates)} certificates"
-                    raise SchemaMismatch(problem, value=place, remedy="certify again")
-                found[place] = Certificate._unverified(file.certificates[place])
-        for place, checks in zip(found, verification.verify_all(list(found.values())), strict=True):
+        for place, each in enumerate(file.certificates):
+            with part_of(owners[place]):
+                found[place] = Certificate._unverified(each)
+        for place, checks in enumerate(verification.verify_all(list(found.values()))):
             with part_of(owners[place]):
                 verification.refuse_altered(checks)
-        if len(found) < len(file.certificates):
-            remedy = "the file was altered, certify again"
-            raise SchemaMismatch("a certificate belongs to no task", remedy=remedy)
         try:
             return cls({task: found[place] for task, place in file.tasks.items()}, file.by)
         except InvalidSetting as error:
@@ -290,5 +285,5 @@ class _File:
     """What a family's file holds beside its version: the place of each task's certificate among them."""
 
     by: str
-    tasks: Mapping[str, Annotated[int, Meta(ge=0)]]
+    tasks: dict[str, Annotated[int, Meta(ge=0)]]
     certificates: list[dict[str, Any]]

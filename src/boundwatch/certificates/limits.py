@@ -29,6 +29,7 @@ from boundwatch.certificates.record import (
     provenance_of,
     rounds_of,
     strata_of,
+    tasks_of,
 )
 from boundwatch.episodes.measure import Design, Measure
 from boundwatch.errors import Argument, CertificateError, InvalidLevel, InvalidSetting
@@ -267,7 +268,7 @@ def held_out(
         read = cast("Measured", costs)
         binary = read.binary if binary is None else binary
         measure, design, trials, costs = measure or read.measure, read.design, read.trials, read.costs
-        tasks = read.keys.get("strata")
+        tasks = tasks_of(read)
     binary = binary is not None and check_flag(binary, "binary")
     origin |= {"binary": binary, "measure": measure, "trials": trials}
     if lucks is not None:
@@ -306,10 +307,8 @@ def _of_strata(
     if method not in (None, usual):
         problem = f"does not go with the mean over these tasks, whose limits are by {usual!r}"
         raise InvalidSetting(problem, name="method", value=method, remedy="leave it out")
-    if design.strata is None:
-        design = dataclasses.replace(design, strata="task")
-    fields = fields_of("held-out", values, delta, binary=binary, method=usual, design=design, **origin)
-    return fields | {"mean_cost": mean_over(strata), "record": None, "strata": strata}
+    origin |= {"design": dataclasses.replace(design, strata=design.strata or "task"), "strata": strata}
+    return fields_of("held-out", values, delta, binary=binary, method=usual, **origin)
 
 
 def with_predictions(
@@ -347,8 +346,13 @@ def fields_of(
     found |= zip(("delta", "delta_upper", "delta_lower"), deltas, strict=True)
     values = None if costs is None else check_costs(costs, binary=binary)
     if values is not None:
-        kept = CostRecord.of(values) if source == "held-out" and not binary else None
-        found |= {"n": values.size, "mean_cost": float(values.mean()), "record": kept}
+        found |= {"n": values.size, "mean_cost": float(values.mean())}
+        if strata := fields.get("strata"):
+            found["mean_cost"] = mean_over(strata)
+        elif audit := fields.get("audit"):
+            found |= {"n": audit.n, "mean_cost": audit.mean}
+        elif source == "held-out" and not binary:
+            found["record"] = CostRecord.of(values)
     return found | {"provenance": provenance_of(values, seed, policy)}
 
 

@@ -363,20 +363,21 @@ def strata_of(
     return _in_order({name: costs[rows[name]] for name in known}, known, binary=binary)
 
 
-def kept_in_order(costs: Sequence[float], *, binary: bool) -> Outcomes:
-    """Return costs as a certificate keeps them, if their order matters."""
-    return "".join("1" if cost else "0" for cost in costs) if binary else tuple(costs)
-
-
 def _in_order(
     costs: Mapping[str, Array], weights: Mapping[str, float], *, binary: bool
 ) -> tuple[Stratum, ...]:
     total, found = math.fsum(weights.values()), []
     for name, weight in weights.items():
         each = costs[name]
-        kept = kept_in_order(each.tolist(), binary=binary)
+        kept = "".join("1" if cost else "0" for cost in each) if binary else tuple(each.tolist())
         found.append(Stratum(name, weight / total, each.size, float(each.mean()), kept))
     return tuple(found)
+
+
+def tasks_of(costs: object) -> Sequence[str] | None:
+    """Return the task of each cost, where costs come with their tasks, as `Episodes` do."""
+    keys = getattr(costs, "keys", None)
+    return keys.get("strata") if isinstance(keys, Mapping) else None
 
 
 def is_balanced(strata: Sequence[Stratum]) -> bool:
@@ -387,10 +388,8 @@ def is_balanced(strata: Sequence[Stratum]) -> bool:
 def refuse_other_tasks(found: Iterable[str], known: Iterable[str]) -> None:
     """Refuse trials of a task whose mean is not meant, or none of one whose mean is."""
     given, meant = list(found), list(known)
-    if unknown := [name for name in given if name not in meant]:
-        problem = f"is not among the tasks whose mean is meant ({', '.join(meant)})"
-        remedy = "choose the rows of those tasks, or certify with it"
-        raise InvalidSetting(problem, name="strata", value=unknown[0], remedy=remedy)
+    for name in given:
+        refuse_unknown(name, meant)
     if missing := [name for name in meant if name not in given]:
         problem = f"there are no trials of {', '.join(missing)}, and the mean over all tasks is meant"
         raise InvalidSetting(problem, remedy="run them, or certify without")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -22,6 +22,7 @@ from boundwatch.certificates.record import (
     costs_digest,
     mean_over,
     strata_of,
+    tasks_of,
 )
 from boundwatch.errors import Argument, CertificateError, ProvenanceMismatch, SchemaMismatch, part_of
 
@@ -175,7 +176,7 @@ def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], C
         found = _rounds(certificate, costs, values)
         values, strata = found.array().ravel(), found.strata(binary=certificate.binary)
     elif strata:
-        if (tasks := _tasks_of(costs)) is None:
+        if (tasks := tasks_of(costs)) is None:
             problem = "these costs do not say which task each is of"
             raise ProvenanceMismatch(problem, remedy=("give ", Argument("strata")))
         weights = {each.name: each.weight for each in strata}
@@ -197,14 +198,9 @@ def _compare(certificate: Certificate, costs: ArrayLike) -> tuple[list[Check], C
     return checks, theirs
 
 
-def _tasks_of(costs: Any) -> Sequence[str] | None:
-    keys = getattr(costs, "keys", None)
-    return keys.get("strata") if isinstance(keys, Mapping) else None
-
-
 def _rounds(certificate: Certificate, costs: Any, values: NDArray[np.float64]) -> Rounds:
     """Return costs in rounds, from the task of each, or from one of each task after the other."""
-    names, tasks = [each.name for each in certificate.strata], _tasks_of(costs)
+    names, tasks = [each.name for each in certificate.strata], tasks_of(costs)
     found = Rounds({each.name: each.weight for each in certificate.strata})
     for place, cost in enumerate(values.tolist()):
         task = names[place % len(names)] if tasks is None else tasks[place]

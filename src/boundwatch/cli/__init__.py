@@ -1,4 +1,4 @@
-"""The command line: one executable, ``boundwatch``, one file per command (`tasks` has two).
+"""The command line: one executable, ``boundwatch``, one file per command, or for some that are alike.
 
 Every command reads, makes one call into the library, and prints. `root` says how to add one.
 """

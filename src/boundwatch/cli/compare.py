@@ -19,7 +19,7 @@ from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling
 from boundwatch.cli.file_options import ANSWERS, Predictions, Reading, arriving
 from boundwatch.cli.judging import EXIT_WORSE
-from boundwatch.cli.options import refuse, refuse_if
+from boundwatch.cli.options import WrongUsage, flag, refuse, refuse_if
 from boundwatch.cli.root import command
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, PolicyComparison
 from boundwatch.comparison.finding import Call
@@ -30,9 +30,19 @@ from boundwatch.comparison.ranking import rank
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
 from boundwatch.reporting import compared as words
+from boundwatch.reporting.families import name_first
 
 Named = dict[str, Episodes]
 _ITSELF = "a policy equals itself"
+_APART = {
+    "against": "paired pair_by policy",
+    "once": "follow finished horizon predicted",
+    "pair_by": "paired follow predicted",
+    "predicted": "finished strata",
+    "follow": "strata",
+    "judge": "paired pair_by binary policy report against",
+}
+"""Options of which none goes with the one that is named first."""
 _KEYS = ("seed", "scene")
 """Columns that show whether rows are partners: asked only with --paired, and only against it."""
 
@@ -98,99 +108,81 @@ def compare(
     exit_code: Exit with 3 if A is better than B (with --once, on any task), if --margin is not shown, or if
         the last of several is worse than another.
     """
+    given = locals() | vars(predictions) | {"strata": reading.strata, "once": once or against is not None}
     out.protect({"plot": plot, "report": report}, policies, force=force)
     out.require_html(report)
     refuse({"no_title": no_title and plot is None}, "goes with --plot; give it, or leave this out")
-    once = once or against is not None
-    one_file, in_one = len(policies) == 1, policy is not None or reading.several
-    refuse_if(
-        {
-            "--follow needs two files, one per policy": follow
-            and (len(policies) != 2 or policy is not None or "-" in policies),
-            "--predicted needs two files, one per policy, and one task": predictions.check()
-            and (len(policies) != 2 or in_one or reading.strata is not None or "-" in policies),
-            "--predicted goes with the test that may be read after every trial; leave out --once, --pair-by "
-            "and --finished": predictions.check() and bool(once or pair_by or finished),
-            "--follow is of one task; leave out --strata, or conduct it with: boundwatch evaluate": follow
-            and reading.strata is not None,
-            "--policy, or a column or a sheet per policy, goes with one file; give one": in_one
-            and (not one_file or (policy is not None and reading.several)),
-            "--against goes with one file, of one policy": against is not None and (not one_file or in_one),
-            "--against has no partners; leave out --paired and --pair-by": bool(
-                against and (paired or pair_by)
-            ),
-            "give a file per policy, at least two; or one that holds all, with --policy COL, or with a "
-            "column (--success A --success B) or a sheet (--sheet A --sheet B) for each": one_file
-            and not (in_one or against),
-            "--once is one look at finished trials; leave out --follow, --finished and --horizon": once
-            and (follow or finished or horizon is not None),
-            "--table is of one look at finished trials; add --once": table is not None and not once,
-            "give either --table or --json, not both": table is not None and as_json,
-            "--pair-by says which trials are partners; leave out --paired": pair_by is not None and paired,
-            "--pair-by goes with whole files; leave out --follow": pair_by is not None and follow,
-            "--judge needs two files, --once, and --labels for each": (
-                judge is not None or labels is not None
-            )
-            and (judge is None or len(policies) != 2 or len(labels or ()) != 2 or not once),
-        }
-    )
-    draw = partial(out.draw, plot, title=not no_title)
+    once, is_whole = given["once"], policy is None and not reading.several
+    _refuse_odd(policies, given, is_whole=is_whole)
+    matching: dict[str, Any] = {"paired": paired or pair_by is not None}
+    build = partial(PolicyComparison, alpha, horizon=horizon, margin=margin, finished=finished, **matching)
+    compared: Any = None
+    said = list[str]()
     if judge is not None:
-        others: dict[str, Any] = {
-            "paired": paired,
-            "pair_by": pair_by,
-            "binary": binary,
-            "policy": policy,
-            "report": report,
-        }
-        refuse(others | {"against": against}, "does not go with --judge; leave it out")
-        audits = partial(_compare_audits, policies, reading, judge, labels or [])
-        worse = audits(draw, table, as_json=as_json, alpha=alpha, margin=margin)
-        if exit_code and worse:
-            raise SystemExit(EXIT_WORSE)
-        return
-    build = partial(
-        PolicyComparison,
-        alpha,
-        paired=paired or pair_by is not None,
-        horizon=horizon,
-        margin=margin,
-        finished=finished,
-        predictions=predictions.check(),
-    )
-    if follow or predictions.check():
+        named, records, said = _audited(policies, reading, judge, labels or [])
+        compared = compare_once(records, alpha=alpha, margin=margin)
+    elif follow or predictions.check():
+        build = partial(build, predictions=predictions.check())
         following = _follow(
             policies, reading, predictions, build, binary=binary, as_json=as_json, wait=follow
         )
         named = dict(zip(_names(policies), following.evaluations(), strict=True))
+        compared = following.test.finding() if predictions.check() and following.test is not None else None
     else:
         answers = (*ANSWERS, "count") if once else ANSWERS
         read = partial(_read_policies, policies, reading, policy, binary=binary or None, answers=answers)
         named = _matched(read, paired, pair_by, in_order=not once)
         if against is not None:
             named = {against: _published(against, reading, *named.values())} | named
+    draw = partial(out.draw, plot, title=not no_title)
     if len(named) > 2:
         others = {"horizon": horizon, "margin": margin or None, "report": report, "once": once or finished}
         refuse(others, "goes with two policies; leave it out")
-        worse = _compare_many(named, alpha, paired or pair_by is not None, draw, as_json=as_json)
+        worse = _compare_many(named, alpha, matching["paired"], draw, as_json=as_json)
     else:
-        if once:
+        if compared is None and once:
             named = _of_one_measure(named)
             rows = {name: range(len(each)) for name, each in named.items()}
             keys: Any = rows if paired else pair_by
-            finding = compare_once(named, alpha=alpha, margin=margin, pair_by=keys)
-            draw("plot_comparison", finding)
-        else:
+            compared = compare_once(named, alpha=alpha, margin=margin, pair_by=keys)
+        elif compared is None:
             a, b = named.values()
-            if predictions.check() and following.test is not None:
-                finding = following.test.finding()
-            else:
-                test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
-                finding = test.update_many(a.costs, b.costs)
-            draw("plot_comparison", finding, tuple(named))
-        worse = _print_two(finding, named, report, table, as_json=as_json, lines=follow)
+            test = build(binary=a.binary and b.binary, tasks=len(set(tasks_of(a))) or 1)
+            compared = test.update_many(a.costs, b.costs)
+        draw("plot_comparison", compared, tuple(named))
+        worse = _print_two(compared, named, report, table, as_json=as_json, lines=follow)
+    if said and not (as_json or table):
+        out.print_section("Audits", said)
     if exit_code and worse:
         raise SystemExit(EXIT_WORSE)
+
+
+def _refuse_odd(policies: list[str], given: dict[str, Any], *, is_whole: bool) -> None:
+    """Refuse options that do not go together; `is_whole` if each file is of one policy."""
+    one_file = len(policies) == 1
+    for name, others in _APART.items():
+        if given[name]:
+            alone = f"does not go with {flag(name)}; leave it out"
+            refuse({other: given[other] for other in others.split()}, alone)
+    for name in ("follow", "predicted", "judge"):
+        if given[name] and (len(policies) != 2 or not is_whole or "-" in policies):
+            raise WrongUsage(f"{flag(name)} needs two files, one per policy")
+    refuse_if(
+        {
+            "--policy, or a column or a sheet per policy, goes with one file; give one": not is_whole
+            and (not one_file or (given["policy"] is not None and given["reading"].several)),
+            "--against goes with one file, of one policy": given["against"] is not None
+            and not (one_file and is_whole),
+            "give a file per policy, at least two; or one that holds all, with --policy COL, or with a "
+            "column (--success A --success B) or a sheet (--sheet A --sheet B) for each": one_file
+            and is_whole
+            and given["against"] is None,
+            "--table is of one look at finished trials; add --once": given["table"] and not given["once"],
+            "give either --table or --json, not both": given["table"] and given["as_json"],
+            "--judge needs two files, --once, and --labels for each": (given["judge"] or given["labels"])
+            and not (given["judge"] and given["once"] and len(given["labels"] or ()) == 2),
+        }
+    )
 
 
 def _read_policies(
@@ -215,30 +207,17 @@ def _read_policies(
     return dict(zip(_names(paths), [read(reading, path) for path in paths], strict=True))
 
 
-def _compare_audits(
-    paths: list[str],
-    reading: Reading,
-    judge: str,
-    labels: list[Path],
-    draw: Callable[..., None],
-    table: str | None,
-    *,
-    as_json: bool,
-    **settings: Any,
-) -> bool:
-    """Compare two policies whose episodes a machine judged, by the labels of their audits."""
+def _audited(
+    paths: list[str], reading: Reading, judge: str, labels: list[Path]
+) -> tuple[Named, dict[str, AuditRecord], list[str]]:
+    """Return the policies whose episodes a machine judged, their audits, and what these say."""
     named: Named = {}
     records, said = dict[str, AuditRecord](), list[str]()
     for name, path, labeled in zip(_names(paths), paths, labels, strict=True):
         audit, known, named[name] = Labeling(judge, labeled).read(path, reading)
         records[name] = audit.record(known)
         said += [f"{name}: {each}" for each in audit.finding(known).sentences()]
-    finding = compare_once(records, **settings)
-    draw("plot_comparison", finding)
-    worse = _print_two(finding, named, None, table, as_json=as_json, lines=False)
-    if not (as_json or table):
-        out.print_section("Audits", said)
-    return worse
+    return named, records, said
 
 
 def _matched(read: Callable[..., Named], paired: bool, pair_by: str | None, *, in_order: bool) -> Named:
@@ -333,9 +312,9 @@ def _print_two(
         files.write_text(report, words.render_comparison(finding, a.costs, b.costs, **said))
     if as_json and not lines:  # else every line was the finding
         read = {"a": {"name": one, **out.source_fields(a)}, "b": {"name": other, **out.source_fields(b)}}
-        out.print_json(finding.to_dict() | read)
+        out.print_json(finding.to_dict() | words.summary(finding, (one, other)) | read)
     elif table is not None:
-        head, body = words.task_table(finding, first=True)
+        head, body = name_first(words.task_table(finding))
         print(written([head, *body], table))
     elif not as_json:
         out.print_bold(words.comparison_headline(finding, (one, other)) + "\n")

@@ -35,18 +35,7 @@ def demo(*, output: Path = Path("demo"), as_json: bool = False) -> None:
         f"Certified: expected cost from {certificate.lower:.3f} to {certificate.upper:.3f} "
         f"(wrong with probability at most {certificate.delta:g}), from {certificate.n} flights\n"
     )
-    names = tuple(finished.visits[0].findings)
-    out.print_table(
-        ("mean cost", *names, "world"),
-        [
-            (
-                f"{visit.costs.mean():.3f}",
-                *(_word(visit.findings[name]["verdict"]) for name in names),
-                visit.world,
-            )
-            for visit in finished.visits
-        ],
-    )
+    out.print_table(*finished.table())
     note = (
         "ADVERSE for a world that is not worse, and BENIGN for one that is, each come with probability at "
         f'most {TOTAL:g}; within means no evidence of a shift, not "safe".'
@@ -59,7 +48,3 @@ def demo(*, output: Path = Path("demo"), as_json: bool = False) -> None:
         f"boundwatch check {output / 'run' / 'certificate.json'} {output / 'costs' / 'harder.csv'}",
     ):
         print(f"  {line}")  # unwrapped: it is to be copied
-
-
-def _word(verdict: str) -> str:
-    return verdict if verdict == "within" else verdict.upper()

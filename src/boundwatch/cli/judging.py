@@ -1,4 +1,4 @@
-"""How `check` and `report` judge new costs: their options, and the one way in which they do."""
+"""boundwatch check and report: the verdict on new episodes with its evidence, in a terminal or as a page."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from boundwatch._support import files
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.family import CertificateFamily
 from boundwatch.cli import output as out
 from boundwatch.cli.audit import Labeling, doubted
 from boundwatch.cli.file_options import Loaded, Reading
 from boundwatch.cli.options import refuse
+from boundwatch.cli.root import command
 from boundwatch.detectors.family_test import FamilyFinding, FamilyTest
 from boundwatch.detectors.hypothesis_test import HypothesisTest
 from boundwatch.detectors.verdicts import Finding, TailName, Verdict
@@ -27,7 +29,7 @@ _BY_COSTS = Labeling()
 
 @dataclass(frozen=True)
 class Judging:
-    """How to judge new costs; a command that takes one has an option for each field.
+    """How to judge new costs, which is the same for both commands.
 
     Options
     -------
@@ -55,20 +57,6 @@ class Judged:
     sources: tuple[Episodes, ...]
     said: tuple[str, ...] = ()
     """What an audit says besides."""
-
-    @property
-    def in_tasks(self) -> bool:
-        """Whether there is a verdict on each task."""
-        return not isinstance(self.finding, Finding) or bool(self.finding.tasks)
-
-    @property
-    def subject(self) -> Any:
-        """What a figure is about: the certificate or, of several tasks, the test."""
-        return self.test if self.in_tasks or isinstance(self.test, FamilyTest) else self.test.certificate
-
-    def exit_if_worse(self) -> None:
-        """End with 3 on ADVERSE, or while a margin that was given is not shown to be kept."""
-        exit_if_worse(self.finding.verdict, self.finding.no_worse)
 
 
 def judge(
@@ -129,3 +117,107 @@ def exit_if_worse(verdict: Verdict, no_worse: bool | None) -> None:
     """End with 3 on ADVERSE, or while a margin that was given (so not None) is not shown to be kept."""
     if verdict is Verdict.ADVERSE or no_worse is False:
         raise SystemExit(EXIT_WORSE)
+
+
+@command(
+    example="boundwatch check certificate.json new.csv\n"
+    "boundwatch check certificate.json new.csv --margin 0.05 --exit-code\n"
+    "boundwatch check certificate.json - --json --exit-code < new.csv\n"
+    "boundwatch check certificates.json new_eval_info.json"
+)
+def check(
+    certificate: Path,
+    costs: str,
+    *,
+    judging: Judging,
+    reading: Reading,
+    labeling: Labeling,
+    by: str | None = None,
+    plot: Path | None = None,
+    no_title: bool = False,
+    force: bool = False,
+    as_json: bool = False,
+    exit_code: bool = False,
+) -> None:
+    """Compare the costs of new episodes with a certificate.
+
+    The verdict is ADVERSE, BENIGN or WITHIN (no evidence of a shift; it does not mean "safe"). Its error
+    rates hold for one look at a number of episodes that was fixed in advance. With the certificates of
+    several tasks, or with --by, there is a verdict on each, corrected for their number. Where a machine
+    judged the episodes, the labels of an audit decide (`boundwatch audit`), whatever the judge is like.
+
+    Options
+    -------
+    plot FILE: Draw costs and limits, or each task: .png, .svg, .pdf.
+    """
+    out.protect({"plot": plot}, [certificate, costs], force=force, no_title=no_title)
+    if any(vars(labeling).values()):
+        refuse({"plot": plot}, "does not go with --judge; leave it out")
+    found = judge(certificate, costs, judging, reading, by, labeling)
+    test, finding = found.test, found.finding
+    drawn: tuple[str, Any] = ("plot_tasks", test)
+    if isinstance(test, HypothesisTest) and not finding.tasks:
+        drawn = "plot_check", test.certificate
+    out.draw(plot, *drawn, finding, found.costs, title=not no_title)
+    out.print_warnings(*found.sources)
+    if as_json:
+        out.print_json(finding.to_dict() | out.source_fields(*found.sources) | _promises(test))
+    else:
+        out.print_finding(words.in_words(test, finding), found.sources)
+        if found.said:
+            out.print_section("Audit", found.said)
+    if exit_code:
+        exit_if_worse(finding.verdict, finding.no_worse)
+
+
+def _promises(test: HypothesisTest | FamilyTest) -> dict[str, Any]:
+    """Return the certificates that judged, for JSON."""
+    names = ("lower", "upper", "delta", "fingerprint")
+    several = test.family if isinstance(test, FamilyTest) else {"": test.certificate}
+    promises = {task: {name: getattr(one, name) for name in names} for task, one in several.items()}
+    return {"certificates": promises} if isinstance(test, FamilyTest) else {"certificate": promises[""]}
+
+
+@command(
+    example="boundwatch report certificate.json new.csv -o report.html\n"
+    "boundwatch report certificates.json new_eval_info.json --by task -o report.html"
+)
+def report(
+    certificate: Path,
+    costs: str,
+    *,
+    output: Path,
+    judging: Judging,
+    reading: Reading,
+    by: str | None = None,
+    title: str | None = None,
+    robot: str | None = None,
+    site: str | None = None,
+    force: bool = False,
+) -> None:
+    """Write a report on new episodes that can be signed.
+
+    One self-contained HTML file: what was promised, what was seen, the verdict, its guarantee and
+    assumptions, what would have been noticed, and hashes. The verdict is that of `boundwatch check`.
+    With the certificates of several tasks, or with --by, the page has a verdict on each, corrected for their
+    number.
+
+    Options
+    -------
+    output FILE: Where to write the HTML page.
+    title TEXT: Title of the page.
+    robot TEXT: Which robot, for the page.
+    site TEXT: Where it ran, for the page.
+    """
+    from boundwatch.reporting.report import render_report
+
+    files.protect(output, [certificate, costs], force=force)
+    out.require_html(output)
+    found = judge(certificate, costs, judging, reading, by)
+    out.print_warnings(*found.sources)
+    page: dict[str, Any] = {"finding": found.finding, "title": title, "facts": {"robot": robot, "site": site}}
+    page["source"] = "; ".join(map(out.describe_source, found.sources))
+    page["warnings"] = list(dict.fromkeys(warning for each in found.sources for warning in each.warnings))
+    files.write_text(output, render_report(found.test, found.costs, **page))
+    said = words.in_words(found.test, found.finding)
+    print("\n".join([f"Wrote {output}", said.headline, *said.lines]))

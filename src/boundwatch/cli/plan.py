@@ -32,11 +32,11 @@ from boundwatch.planning.power import MOST_TRIALS
 from boundwatch.reporting.wording import percent
 
 _OPTIONS = {
-    "--compare": {"paired", "correlation", "horizon", "alpha"},
-    "--width": {"cost", "tasks", "repeats", "correlation", "after", "delta", "seed"},
-    "--audit": {"CERTIFICATE", "n"},
-    "a CERTIFICATE and a --cost": {"CERTIFICATE", "cost", "n", "alpha_adverse", "alpha_benign", "seed"},
-    "a plan without CERTIFICATE": {"cost", "new_cost", "lab_trials", "margin", "alpha_adverse", "n"},
+    "--audit": "audit CERTIFICATE n",
+    "--width": "width cost tasks repeats correlation after delta seed",
+    "--compare": "compare paired correlation horizon alpha plot",
+    "a CERTIFICATE and a --cost": "CERTIFICATE cost n alpha_adverse alpha_benign seed plot",
+    "a plan without CERTIFICATE": "cost new_cost lab_trials margin alpha_adverse n plot",
 }
 """The options of each question: whether policies differ, or whether a shift will be noticed."""
 _MORE_LABELS = 10, 20, 50, 100
@@ -115,11 +115,9 @@ def plan(
     if after is None:
         refuse(vars(reading), "goes with --after; give it, or leave this out")
     without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE and a --cost"
-    question = without if compare is None else "--compare"
-    question = question if width is None else "--width"
-    question = question if not audit else "--audit"
-    others = set[str]() if width is None and not audit else {"plot", "compare", "width"} - {question[2:]}
-    others = others.union(*_OPTIONS.values()) - _OPTIONS[question]
+    asked = {"audit": audit, "width": width is not None, "compare": compare is not None}
+    question = next((f"--{name}" for name, is_asked in asked.items() if is_asked), without)
+    others = set(" ".join(_OPTIONS.values()).split()) - set(_OPTIONS[question].split())
     refuse(
         {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
     )
@@ -150,13 +148,7 @@ def plan(
     if as_json:
         out.print_json(answer.to_dict() | (out.source_fields(*episodes) if episodes else {}))
         return
-    show: dict[type, Callable[[Any], None]] = {
-        Plan: _print_plan,
-        TrialPlan: _print_trials,
-        WidthPlan: _print_width,
-        TasksPlan: _print_tasks,
-    }
-    show.get(type(answer), _print_comparison)(answer)
+    _PRINT[type(answer)](answer)
     if isinstance(answer, Plan) and cost is None:
         seen = f"the least that {(n or [_USUAL])[0]} trials notice; --cost plans for another"
         print(f"\n  {percent(answer.cost)} is {seen}")
@@ -333,3 +325,12 @@ def _print_row(label: str, width: int, cells: Iterable[str], each: int, end: str
 
 def _number(trials: int | None, most: int) -> str:
     return f"> {most}" if trials is None else str(trials)
+
+
+_PRINT: dict[type, Callable[[Any], None]] = {
+    Plan: _print_plan,
+    TasksPlan: _print_tasks,
+    TrialPlan: _print_trials,
+    ComparisonPlan: _print_comparison,
+    WidthPlan: _print_width,
+}

@@ -44,7 +44,9 @@ COMMANDS = (
     *("watch", "serve", "token", "report-episode", "plan", "selftest", "train", "rollout"),
 )
 """The order of the work, and of --help."""
-_FILES = {"train": "tasks", "rollout": "tasks"}
+_FILES = {"train": "tasks", "rollout": "tasks", "check": "judging", "report": "judging"}
+_FILES |= dict.fromkeys(("show", "verify", "keygen"), "verifying")
+_FILES |= dict.fromkeys(("serve", "token", "report-episode"), "monitor")
 """The files of commands that are not called as they are."""
 _ABOUT = "Tell, with a guaranteed error rate, whether a policy does worse in a new place than in testing."
 _ENDS = """--version prints the version.

@@ -30,6 +30,8 @@ WORLDS: Mapping[str, str] = {
 WORSE = frozenset({"harder", "windy"})  # made to be worse; ADVERSE for any other is a false alarm
 TRIALS = 50
 EXAMPLES = 3
+_CAPITALS = {"adverse": "ADVERSE", "benign": "BENIGN"}
+_WRONG = {"within": "missed", "BENIGN": "wrong"}  # in a world that is worse
 # Every rule may be wrong in 5 % of all uses at most: tests get 0.04, and the certificate takes 0.01.
 ALPHA, TOTAL = 0.04, 0.05
 
@@ -54,6 +56,16 @@ class Demo:
 
     run: Run
     visits: list[Visit]
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return what every detector said of each world, with what was wrong about it."""
+        lines = []
+        for visit in self.visits:
+            said = [_CAPITALS.get(each["verdict"], "within") for each in visit.findings.values()]
+            wrong = _WRONG if visit.world in WORSE else {"ADVERSE": "false alarm"}
+            marked = [f"{each} ({wrong[each]})" if each in wrong else each for each in said]
+            lines.append((f"{visit.costs.mean():.3f}", *marked, visit.world))
+        return ("mean cost", *self.visits[0].findings, "world"), lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return certificate and findings as plain JSON values."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from boundwatch.demo import drawings
 from boundwatch.demo.flow import ALPHA, EXAMPLES, TOTAL, WORLDS, WORSE, Demo, Visit
 from boundwatch.reporting import page, wording
+from boundwatch.reporting.families import name_first
 from boundwatch.reporting.page import Html
 
-_WRONG = {("adverse", False): "false alarm", ("within", True): "missed", ("benign", True): "wrong"}
 _READING = (
     "within means no evidence of a shift; not that nothing changed, nor that the world is safe.",
     "The rates are those of the procedure, over all its uses; they are not the probability that a "
@@ -43,7 +41,7 @@ def render(demo: Demo) -> str:
         page.heading("What was promised"),
         page.bullets([*wording.promise(certificate), *wording.basis(certificate)]),
         page.heading("What the detectors said"),
-        _table(visits),
+        page.table(*name_first(demo.table())),
         page.bullets(f"{world}: {text}" for world, text in WORLDS.items()),
         page.paragraph(
             "If a world is not worse, the tests, the intervals and the sequential test call it ADVERSE with "
@@ -70,23 +68,6 @@ def render(demo: Demo) -> str:
     sections += [page.heading("How to read it"), page.bullets(_READING)]
     sections += [page.heading("Provenance"), page.rows(provenance.items(), code=True)]
     return page.page("boundwatch demo: a drone among obstacles", sections)
-
-
-def _table(visits: list[Visit]) -> Html:
-    head = "<th></th>" + "".join(f"<th>{escape(visit.world)}</th>" for visit in visits)
-    means = "".join(f"<td>{visit.costs.mean():.3f}</td>" for visit in visits)
-    lines = [f"<tr><th>mean cost</th>{means}</tr>"]
-    for name in visits[0].findings:
-        cells = "".join(_cell(visit.findings[name]["verdict"], visit.world in WORSE) for visit in visits)
-        lines.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    return page.box("scroll", [Html(table)])
-
-
-def _cell(verdict: str, worse: bool) -> str:
-    mark = _WRONG.get((verdict, worse))
-    said = verdict if verdict == "within" else verdict.upper()
-    return f'<td class="{verdict}">{said}{"" if mark is None else f"<small>{mark}</small>"}</td>'
 
 
 def _evidence(label: str, series: list[tuple[str, list[float]]]) -> Html:

@@ -9,12 +9,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from boundwatch._support.describing import one_line
+from boundwatch._support.describing import one_line as described
 from boundwatch.certificates.certificate import Certificate
-from boundwatch.errors import InvalidSetting, Place, Refusal, part_of
+from boundwatch.errors import InvalidSetting, Place, Refusal, SchemaMismatch, part_of
 from boundwatch.evaluation.log import Log, is_log
 from boundwatch.evaluation.protocol import Protocol
-from boundwatch.evaluation.replay import Replay, Trial
+from boundwatch.evaluation.replay import Replay, Trial, one_line, row_of
 from boundwatch.evaluation.results import Results
 from boundwatch.evaluation.schedule import Schedule, new_secret
 from boundwatch.reporting.wording import count
@@ -89,7 +89,7 @@ class Evaluation:
         self.close()
 
     def __repr__(self) -> str:
-        return one_line(self, {"question": self.protocol.question, **self.status})
+        return described(self, {"question": self.protocol.question, **self.status})
 
     def __str__(self) -> str:
         status = self.status
@@ -158,47 +158,33 @@ class Evaluation:
         note
             Anything worth reading in the report.
         """
-        number = trial.number if isinstance(trial, Trial) else trial
-        reached = None if milestones is None else sorted(set(milestones))
-        said: dict[str, Any] = {"success": success, "score": score, "milestones": reached}
-        said |= {"aborted": _reason(aborted, "aborted"), "discarded": _reason(discarded, "discarded")}
-        said = {name: value for name, value in said.items() if value is not None}
-        if len(said) != 1:
-            remedy = "give success, score, milestones, aborted or discarded"
-            raise InvalidSetting("one outcome is needed", remedy=remedy)
-        if not said.keys() & {"aborted", "discarded"}:
-            self.protocol.cost(**said)
-        if note is not None:
-            said["note"] = _reason(note, "note")
+        said = row_of(trial.number if isinstance(trial, Trial) else trial, locals())
+        self._replay.cost_of(said)
         with self._writing() as known:
-            if _is_new(known, number, said):
-                self._write("outcome", {"trial": number, **said})
+            before = known.outcome_of(said["trial"])
+            if before is None or before.said != said:
+                self._write("outcome", said)
 
     def undo(self, reason: str, station: str = STATION) -> int:
         """Take back the latest outcome of a station, and return its trial, which is to be recorded again."""
-        reason = _required(reason)
         with self._writing() as known:
             number = known.undoable(station)
-            if number is None:
-                problem = "the evaluation has ended" if known.ended else "no outcome can be taken back"
-                remedy = "only the latest one of a station can; write a note instead"
-                raise InvalidSetting(problem, remedy=remedy)
-            self._write("undo", {"trial": number, "station": station, "reason": reason})
-        return number
+            self._write("undo", {"trial": number, "station": station, "reason": one_line(reason)})
+        return int(number or 0)
 
     def note(self, text: str) -> None:
         """Add a note to the log and to the report."""
-        self._add("note", {"text": _required(text)})
+        self._add("note", {"text": one_line(text)})
 
     def release(self, station: str, reason: str) -> None:
         """Let other stations have what a station that does not come back has not finished."""
-        self._add("release", {"station": station, "reason": _required(reason)})
+        self._add("release", {"station": station, "reason": one_line(reason)})
 
     def stop(self, reason: str) -> None:
         """End before the rule does; what can be said holds whatever the reason."""
         with self._writing() as known:
             if not known.ended:
-                self._write("stop", {"reason": _required(reason)})
+                self._write("stop", {"reason": one_line(reason)})
 
     def finding(self) -> Any:
         """Return the answer, or what is known before: that names a side, so it is logged if blind.
@@ -262,7 +248,12 @@ class Evaluation:
             if not self._log.length:  # new, or something failed: what was taken in may not be on the disk
                 self._replay = Replay(self._log.secret)
             for row in self._log.rows():
-                self._replay.apply(row)
+                try:
+                    self._replay.apply(row)
+                except (Refusal, KeyError, TypeError, IndexError, AttributeError) as error:
+                    problem = getattr(error, "problem", f"is not a valid {row.kind} row")
+                    where, remedy = Place(number=row.number), "it was not written by boundwatch"
+                    raise SchemaMismatch(problem, where=where, remedy=remedy) from None
             return self._replay
 
     def _write(self, kind: str, content: Mapping[str, Any]) -> None:
@@ -290,37 +281,6 @@ def _certified(protocol: Protocol, path: str) -> dict[str, Any]:
         problem = f"is of the mean over {', '.join(tasks)}" if tasks else "is of one task"
         raise InvalidSetting(problem, where=where, remedy="name its tasks")
     return loaded.to_dict()
-
-
-def _is_new(known: Replay, number: int, said: Mapping[str, Any]) -> bool:
-    """Return whether an outcome is to be kept; refuse one that is not of a trial that is to be run."""
-    block = known.block_of(number) if isinstance(number, int) else None
-    found = None if block is None else block.outcomes[number - block.first]
-    if found is not None and {name: value for name, value in found.said.items() if name != "trial"} == said:
-        return False
-    why = "was not handed out" if block is None else known.why_not(number)
-    if found is not None:
-        problem, remedy = "has another outcome already", "undo that first"
-    else:
-        problem, remedy = why, "record what next() returns"
-    if problem:
-        raise InvalidSetting(problem, name="trial", value=number, remedy=remedy)
-    return True
-
-
-def _required(text: str) -> str:
-    found = _reason(text, "reason")
-    if found is None:
-        raise InvalidSetting("is missing", name="reason", remedy="say why")
-    return found
-
-
-def _reason(text: object, name: str) -> str | None:
-    if text is None:
-        return None
-    if not isinstance(text, str) or not text.strip():
-        raise InvalidSetting("is not a text", name=name, value=text, remedy="say why")
-    return " ".join(text.split())
 
 
 def _started_before(path: Path, protocol: Protocol) -> list[str]:

@@ -16,7 +16,7 @@ from boundwatch.evaluation.evaluation import Evaluation
 from boundwatch.evaluation.protocol import Protocol
 from boundwatch.evaluation.results import Results
 from boundwatch.reporting import page, svg, wording
-from boundwatch.reporting.families import Table
+from boundwatch.reporting.families import name_first
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.report import signature
 
@@ -73,7 +73,7 @@ def _said(value: object) -> str:
 def _found(found: Results) -> Iterator[Html]:
     """Yield what was seen: tables, figures, every trial, and rows for a paper."""
     yield page.heading("What was found")
-    yield _table(found.overall)
+    yield page.table(*name_first(found.overall))
     yield page.rows(found.known.evidence.rows(found.finding))
     bars = [
         (f"{name}, {task}" if task else name, [found.units(x) for x in (seen.cost, seen.upper, seen.lower)])
@@ -88,18 +88,12 @@ def _found(found: Results) -> Iterator[Html]:
     )
     if found.protocol.slots > 1:
         yield page.heading("By task", level=3)
-        yield _table(found.by_task)
+        yield page.table(*name_first(found.by_task))
         yield page.paragraph("For reading: the answer is about the mean over tasks, not about one of them.")
     yield from _order(found)
     yield page.heading("Rows for a paper")
     for kind, text in found.paper().items():
         yield Html(f"<p>{kind}</p><pre><code>{escape(text)}</code></pre>")
-
-
-def _table(table: Table) -> Html:
-    """Return a table whose names come first."""
-    heads, *lines = [(line[-1], *line[:-1]) for line in (table[0], *table[1])]
-    return page.table(heads, lines)
 
 
 def _order(found: Results) -> Iterator[Html]:

@@ -27,7 +27,7 @@ from msgspec import Meta
 from boundwatch._support import schema
 from boundwatch.errors import InvalidSetting, MissingExtra, Refusal, SchemaMismatch
 from boundwatch.evaluation.evaluation import Evaluation
-from boundwatch.evaluation.replay import LEFT, MEASURED, Replay
+from boundwatch.evaluation.replay import LEFT, Replay, row_of
 
 try:
     import segno
@@ -49,7 +49,6 @@ LARGEST_BODY = 1 << 16
 SLOWEST_BODY = 10.0
 SHORTEST_TOKEN = 12
 _STATIC = Path(__file__).with_name("static")
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' blob:; media-src blob:; connect-src 'self'; worker-src 'self'; form-action 'none'; "
@@ -94,17 +93,6 @@ class _Outcome(_Next):
     discarded: _Text | None = None
     note: _Text | None = None
 
-    @property
-    def said(self) -> dict[str, Any]:
-        """What is recorded, as the log will have it."""
-        said: dict[str, Any] = {"trial": self.trial}
-        for name in (*MEASURED, *LEFT, "note"):
-            value = getattr(self, name)
-            value = sorted(set(value)) if isinstance(value, list) else value
-            if value is not None:
-                said[name] = " ".join(value.split()) if isinstance(value, str) else value
-        return said
-
 
 class Sheet:
     """What the page may know and do; nothing in it names a policy that the protocol hides."""
@@ -120,11 +108,11 @@ class Sheet:
     def record(self, sent: _Outcome) -> dict[str, Any]:
         """Keep an outcome, unless this very message was taken before."""
         with self._lock:
-            known = self._known(sent.evaluation)
+            known, said = self._known(sent.evaluation), row_of(sent.trial, vars(sent))
             before, block = known.attempts.get(sent.trial, []), known.block_of(sent.trial)
             if sent.attempt == len(before) and (not before or (block and sent.trial == block.due)):
-                self._evaluation.record(**sent.said)
-            elif before[sent.attempt : sent.attempt + 1] != [sent.said]:
+                self._evaluation.record(**said)
+            elif before[sent.attempt : sent.attempt + 1] != [said]:
                 raise HTTPException(
                     409, f"trial {sent.trial} has another outcome already; look at the next trial"
                 )
@@ -256,7 +244,7 @@ class _Guard:
 
     def _refuse(self, method: str, headers: Headers, is_asked: bool) -> tuple[int, str] | None:
         host = headers.get("host", "")
-        if self._token is None and _hostname(host) not in _LOOPBACK:
+        if self._token is None and not is_loopback(_hostname(host)):
             return 421, "without a token this page is for its own machine, by the name localhost"
         if method not in ("GET", "HEAD"):
             origin, site = headers.get("origin"), headers.get("sec-fetch-site")

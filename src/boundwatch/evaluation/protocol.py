@@ -8,12 +8,11 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cache
 from inspect import cleandoc
 from typing import Annotated, Any, Literal, cast, get_type_hints
 
-import msgspec
 from msgspec import Meta
 
 from boundwatch._support import schema
@@ -213,19 +212,12 @@ class Protocol:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
-        content = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: _plain(value) for name, value in content.items()}
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Protocol:
         """Return the protocol that plain values describe, or say what does not fit."""
-        known = {each.name: each.default is MISSING for each in fields(cls)}
-        for name in content:
-            if name not in known:
-                raise SchemaMismatch("is not known", name=name, remedy=f"the settings are {', '.join(known)}")
-        for name, needed in known.items():
-            if needed and name not in content:
-                raise SchemaMismatch("is missing", name=name)
+        schema.convert(_settings(), content)
         return cls(**content)
 
     @classmethod
@@ -278,7 +270,9 @@ def _line_of(name: str | None, text: str) -> int | None:
 @cache
 def _settings() -> type:
     """Return the type of all settings, by which they are checked wherever they come from."""
-    return msgspec.defstruct("Settings", list(get_type_hints(Protocol, include_extras=True).items()))
+    types = get_type_hints(Protocol, include_extras=True)
+    settings = [(each.name, types[each.name], field(default=each.default)) for each in fields(Protocol)]
+    return make_dataclass("Settings", settings, kw_only=True)
 
 
 def _plain(value: Any) -> Any:

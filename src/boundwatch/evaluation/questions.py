@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
-from typing import Protocol as Interface
 
 import numpy as np
 
@@ -33,29 +33,39 @@ _RUNS = {"certify": 60}  # its limits take a few milliseconds per look
 _LONGEST = 2000  # rounds that are played
 
 
-class Evidence(Interface):
+class Evidence(ABC):
     """What the rounds so far say about a question; each question has one."""
 
-    policies: list[str]
-    """Those that are still in."""
     guarantee: str
     """With alpha and 1 - alpha to fill in."""
-    paired: bool
+    paired = False
     """Whether policies are compared in random order, so that drift favors none."""
 
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.policies = list(protocol.policies)
+        """Those that are still in."""
+        self.tasks = list(protocol.weights) if protocol.slots > 1 else None
+        self.is_binary = protocol.measure == "success"
+
     @property
+    @abstractmethod
     def answered(self) -> bool:
         """Whether the question is."""
 
+    @abstractmethod
     def take(self, costs: Round) -> None:
         """Count a complete round."""
 
+    @abstractmethod
     def finding(self) -> Any:
         """Return what is known; refused before the first complete round."""
 
+    @abstractmethod
     def said(self, finding: Any, rounds: str, counts: str) -> str:
         """Say it in a sentence."""
 
+    @abstractmethod
     def rows(self, finding: Any) -> Iterable[tuple[str, str]]:
         """Return the evidence as labeled lines."""
 
@@ -64,26 +74,21 @@ class _OfRounds(PolicyComparison):
     drifting = True  # conditions may, from round to round
 
 
-class _Comparing:
+class _Comparing(Evidence):
     """Two policies, paired by round; randomization makes each pair a fair one if they are equal."""
 
     paired = True
 
     def __init__(self, protocol: Protocol) -> None:
-        self.policies, self._margin = list(protocol.policies), protocol.margin
-        self._tasks = len(protocol.weights)
-        self.test = _OfRounds(
-            protocol.alpha,
-            binary=protocol.measure == "success",
-            paired=True,
-            margin=protocol.margin,
-            tasks=protocol.slots,
-        )
+        super().__init__(protocol)
+        design: Any = {"paired": True, "margin": protocol.margin, "tasks": protocol.slots}
+        self.test = _OfRounds(protocol.alpha, binary=self.is_binary, **design)
 
     @property
     def answered(self) -> bool:
         """Whether there is a verdict, or with a margin, whether the second is shown to be no worse."""
-        return self.test.no_worse if self._margin else self.test.verdict is not ComparisonVerdict.UNDECIDED
+        decided = self.test.verdict is not ComparisonVerdict.UNDECIDED
+        return self.test.no_worse if self.protocol.margin else decided
 
     def take(self, costs: Round) -> None:
         self.test.update_many(*(costs[name] for name in self.policies))
@@ -94,8 +99,8 @@ class _Comparing:
         return dataclasses.replace(self.test.finding(), names=(first, second))
 
     @property
-    def guarantee(self) -> str:
-        if self._margin:
+    def guarantee(self) -> str:  # type: ignore[override]
+        if self.protocol.margin:
             return (
                 "If the second policy is worse than the first by more than the margin in every round, it is "
                 "ever called no worse with probability at most {0:g}"
@@ -107,20 +112,20 @@ class _Comparing:
 
     def said(self, finding: ComparisonFinding, rounds: str, counts: str) -> str:
         seen, (first, second) = f"({rounds}: {counts})", self.policies
-        if self._margin:
+        if margin := self.protocol.margin:
             shown = "is" if finding.no_worse else "is not shown to be"
-            return f"{second} {shown} at most {points(self._margin, 'nearest')} worse than {first} {seen}."
+            return f"{second} {shown} at most {points(margin, 'nearest')} worse than {first} {seen}."
         if finding.verdict is ComparisonVerdict.UNDECIDED:
             return f"No difference is shown between {first} and {second} {seen}."
         better, worse = (first, second) if finding.verdict is ComparisonVerdict.A_BETTER else (second, first)
-        mean = f" in the mean over {self._tasks} tasks" if self.test.tasks > 1 else ""
+        mean = f" in the mean over {len(self.protocol.weights)} tasks" if self.tasks else ""
         return f"{better} is better than {worse}{mean} {seen}."
 
     def rows(self, finding: ComparisonFinding) -> Iterable[tuple[str, str]]:
         return [row for row in comparison_evidence(finding) if row[0] != "guarantee"]
 
 
-class _Racing:
+class _Racing(Evidence):
     """Several policies: bets on every ordered pair; one that is beaten by another drops out.
 
     The e-value of a pair that has lost a policy stays as it is, so all of them remain e-processes, and by
@@ -131,7 +136,8 @@ class _Racing:
     paired = True
 
     def __init__(self, protocol: Protocol) -> None:
-        self.policies, self._alpha = list(protocol.policies), protocol.alpha
+        super().__init__(protocol)
+        self._alpha = protocol.alpha
         self._bets = DifferenceBets()
         self._pairs = list(permutations(self.policies, 2))
         self._logs = np.tile(self._bets.log_shares, (len(self._pairs), 1))
@@ -188,29 +194,27 @@ class _Racing:
         return [("shown", "; ".join(decided) or "nothing"), ("groups", ranking_notes(finding)[0])]
 
 
-class _Certifying:
+class _Certifying(Evidence):
     """One policy, until its limits are narrow enough."""
 
     guarantee = "The limits hold with probability at least {1:g}"
-    paired = False
 
     def __init__(self, protocol: Protocol) -> None:
-        self.policies, self._protocol = list(protocol.policies), protocol
-        self._tasks = list(protocol.weights) if protocol.slots > 1 else None
-        self.campaign = Campaign(protocol.alpha, binary=protocol.measure == "success", strata=self._tasks)
+        super().__init__(protocol)
+        self.campaign = Campaign(protocol.alpha, binary=self.is_binary, strata=self.tasks)
 
     @property
     def answered(self) -> bool:
         """Whether the limits are as close as the protocol wants them."""
-        return self.campaign.n > 0 and self.campaign.width <= (self._protocol.until_width or 0)
+        return self.campaign.n > 0 and self.campaign.width <= (self.protocol.until_width or 0)
 
     def take(self, costs: Round) -> None:
-        self.campaign.update_many(costs[self.policies[0]], self._tasks)
+        self.campaign.update_many(costs[self.policies[0]], self.tasks)
 
     def finding(self) -> Certificate:
         """Return the certificate of the trials so far."""
-        design = Design(strata=None if self._tasks is None else "task")
-        return self.campaign.certificate(measure=self._protocol.measured, design=design)
+        design = Design(strata="task" if self.tasks else None)
+        return self.campaign.certificate(measure=self.protocol.measured, design=design)
 
     def said(self, finding: Certificate, rounds: str, counts: str) -> str:  # noqa: ARG002
         what = f"fails in {limits(finding)} of trials"
@@ -222,33 +226,26 @@ class _Certifying:
         return [("promise", " ".join(promise(finding))), ("basis", " ".join(basis(finding)))]
 
 
-class _Checking:
+class _Checking(Evidence):
     """One policy against a certificate."""
 
     guarantee = "A verdict is wrong with probability at most {0:g} per side"
-    paired = False
 
     def __init__(self, protocol: Protocol, certificate: Certificate) -> None:
+        super().__init__(protocol)
         self.certificate = certificate
-        self.policies, self._margin = list(protocol.policies), protocol.margin
-        self._tasks = list(protocol.weights) if certificate.strata else [None]
-        self.test = SequentialTest(
-            certificate,
-            alpha_adverse=protocol.alpha,
-            alpha_benign=protocol.alpha,
-            margin=protocol.margin or None,
-        )
+        levels: Any = dict.fromkeys(("alpha_adverse", "alpha_benign"), protocol.alpha)
+        self.test = SequentialTest(certificate, margin=protocol.margin or None, **levels)
 
     @property
     def answered(self) -> bool:
         """Whether there is a verdict, or it is shown that the cost rose by at most the margin."""
-        if self.test.n == 0:
-            return False
-        shown = bool(self._margin) and bool(self.test.finding().no_worse)
-        return shown or self.test.verdict is not Verdict.WITHIN
+        decided = self.test.verdict is not Verdict.WITHIN
+        return decided or (self.test.n > 0 and bool(self.test.finding().no_worse))
 
     def take(self, costs: Round) -> None:
-        for cost, task in zip(costs[self.policies[0]], self._tasks, strict=True):
+        tasks = self.protocol.weights if self.certificate.strata else [None]
+        for cost, task in zip(costs[self.policies[0]], tasks, strict=True):
             self.test.update(cost, task)
 
     def finding(self) -> Any:

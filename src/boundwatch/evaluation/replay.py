@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from boundwatch.errors import Refusal, SchemaMismatch
+from boundwatch.errors import InvalidSetting
 from boundwatch.evaluation.log import Row
 from boundwatch.evaluation.protocol import Protocol
 from boundwatch.evaluation.questions import Evidence, evidence_of
@@ -52,6 +52,24 @@ class Trial:
     def where(self) -> list[tuple[str, str]]:
         """The task and the scene, where there are any."""
         return [each for each in (("task", self.task), ("scene", self.scene)) if each[1]]
+
+
+def one_line(text: object, name: str = "reason") -> str:
+    """Return a text on one line; refuse what is none."""
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidSetting("is not a text", name=name, value=text, remedy="say why")
+    return " ".join(text.split())
+
+
+def row_of(trial: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the log keeps of an outcome as somebody gives it."""
+    said: dict[str, Any] = {"trial": trial}
+    for name in (*MEASURED, *LEFT, "note"):
+        if (value := given.get(name)) is not None:
+            said[name] = one_line(value, name) if name in (*LEFT, "note") else value
+    if "milestones" in said:
+        said["milestones"] = sorted(set(said["milestones"]))
+    return said
 
 
 @dataclass(frozen=True)
@@ -112,24 +130,21 @@ class Replay:
         self.closed = False
         self.events: list[tuple[int, str, str]] = []
         """What the report must name: row, time, sentence."""
-        self._in: dict[int, list[str]] = {}
-        self._complete: dict[int, int] = defaultdict(int)
+        self._by_round: dict[int, list[Block]] = defaultdict(list)
         self._undoable: dict[str, int] = {}
         self._open: list[Block] = []  # not complete; without a station, for the next one that asks
-        self._time, self._trials = "", 0
+        self._trials = 0
+        self._row = Row(0, "", "", {}, "")
 
     def apply(self, row: Row) -> None:
-        """Take in the next row, or refuse one that does not follow."""
+        """Take in the next row, or refuse one that does not follow: what is written, and what is read."""
         act = getattr(self, f"_on_{row.kind}", None)
         if (row.number == 1) != (row.kind == "protocol") or act is None:
-            raise self._wrong(row, "is not what comes there")
-        if row.time < self._time:
-            self._name(row, f"the clock was set back, from {self._time} to {row.time}")
-        self._time = row.time
-        try:
-            act(row, **row.content)
-        except (KeyError, TypeError, IndexError, AttributeError):
-            raise self._wrong(row, f"is not a valid {row.kind} row") from None
+            raise InvalidSetting("is not what comes there")
+        before, self._row = self._row, row
+        if row.time < before.time:
+            self._name(f"the clock was set back, from {before.time} to {row.time}")
+        act(**row.content)
 
     def next_block(self, station: str) -> tuple[str, dict[str, Any]] | None:
         """Return the row that gives a station its next block; None if there is none for it."""
@@ -152,20 +167,32 @@ class Replay:
         about = block.labels[number - block.first], place.task, block.scene, place.round
         return Trial(number, *about, most.most_rounds, most.most_trials, block.station or "")
 
-    def block_of(self, number: int) -> Block | None:
+    def block_of(self, number: object) -> Block | None:
         """Return the block of a trial, the latest first; None if it was not handed out."""
         for block in reversed(self.blocks):
-            if block.first <= number < block.first + len(block.policies):
+            if number in range(block.first, block.first + len(block.policies)):
                 return block
         return None
 
-    def why_not(self, number: int) -> str:
-        """Return why a trial is not to be recorded; nothing if it is."""
-        if (block := self.block_of(number)) is None:
-            return "was not handed out"
-        if number != block.due:
-            return "is not to be run now"
-        return "" if block.station else "was released to other stations"
+    def outcome_of(self, number: int) -> Outcome | None:
+        """Return what came of a trial, if it is known."""
+        block = self.block_of(number)
+        return None if block is None else block.outcomes[number - block.first]
+
+    def _running(self, number: int) -> Block:
+        """Return the block of a trial that is to be recorded now; refuse any other trial."""
+        block, remedy = self.block_of(number), "record what next() returns"
+        if block is None:
+            problem = "was not handed out"
+        elif block.outcomes[number - block.first] is not None:
+            problem, remedy = "has another outcome already", "undo that first"
+        elif number != block.due:
+            problem = "is not to be run now"
+        elif not block.station:
+            problem = "was released to other stations"
+        else:
+            return block
+        raise InvalidSetting(problem, name="trial", value=number, remedy=remedy)
 
     def undoable(self, station: str) -> int | None:
         """Return the trial whose outcome a station may still take back."""
@@ -179,16 +206,18 @@ class Replay:
                 if outcome is not None:
                     yield self.trial(block, block.first + slot), block.policies[slot], outcome
 
-    def _cost_of(self, said: Mapping[str, Any]) -> float | None:
+    def cost_of(self, said: Mapping[str, Any]) -> float | None:
         """Return what an outcome counts as; None if its trial is to be repeated."""
-        for kind in LEFT:
-            if kind in said:
-                return 1.0 if getattr(self.protocol, kind) == "failure" else None
-        return self.protocol.cost(**{kind: said[kind] for kind in MEASURED if kind in said})
+        found = {kind: said[kind] for kind in (*MEASURED, *LEFT) if kind in said}
+        if len(found) != 1:
+            remedy = "give success, score, milestones, aborted or discarded"
+            raise InvalidSetting("one outcome is needed", remedy=remedy)
+        for kind in found.keys() & LEFT:
+            return 1.0 if getattr(self.protocol, kind) == "failure" else None
+        return self.protocol.cost(**found)
 
     def _on_protocol(
         self,
-        row: Row,
         protocol: dict[str, Any],
         fingerprint: str,
         certificate: dict[str, Any] | None,
@@ -197,13 +226,13 @@ class Replay:
     ) -> None:
         self.protocol = Protocol.from_dict(protocol)
         if fingerprint != self.protocol.fingerprint:
-            raise self._wrong(row, "has a protocol that its fingerprint does not fit")
-        self.schedule, self.sealed = Schedule(self.protocol, self._secret), row.hash
+            raise InvalidSetting("has a protocol that its fingerprint does not fit")
+        self.schedule, self.sealed = Schedule(self.protocol, self._secret), self._row.hash
         if commitment != self.schedule.commitment:
-            raise self._wrong(row, "has a commitment that the key of letters and order does not fit")
+            raise InvalidSetting("has a commitment that the key of letters and order does not fit")
         self.certificate, self.evidence = certificate, evidence_of(self.protocol, certificate)
         if others:
-            self._name(row, f"these policies were evaluated before, in {', '.join(others)}")
+            self._name(f"these policies were evaluated before, in {', '.join(others)}")
 
     def _expected(self) -> dict[str, Any]:
         """Return what the row that opens the next place must say."""
@@ -214,86 +243,80 @@ class Replay:
         return {"place": list(place), "scene": scene, "labels": labels, "first": self._trials + 1}
 
     def _order(self, place: Place) -> list[str]:
-        return self.schedule.order(self._in.get(place.round, self.evidence.policies), place)
+        begun = self._by_round.get(place.round)  # who is in at its beginning stays in for a round
+        return self.schedule.order(begun[0].policies if begun else self.evidence.policies, place)
 
-    def _on_open(self, row: Row, station: str, **said: Any) -> None:
+    def _on_open(self, station: str, **said: Any) -> None:
         if self.ended or self.current(station) is not None or said != self._expected():
-            raise self._wrong(row, "does not follow from the schedule")
+            raise InvalidSetting("does not follow from the schedule")
         place = self.schedule.place(len(self.blocks))
-        self._in.setdefault(place.round, self.evidence.policies)
         block = Block(place, said["scene"], station, self._order(place), said["labels"], said["first"])
         block.outcomes = [None] * len(block.policies)
         self._trials += len(block.policies)
-        self.blocks.append(block)
-        self._open.append(block)
+        for group in (self.blocks, self._open, self._by_round[place.round]):
+            group.append(block)
 
-    def _on_take(self, row: Row, block: int, station: str) -> None:
+    def _on_take(self, block: int, station: str) -> None:
         if self.blocks[block].station is not None or self.current(station) is not None:
-            raise self._wrong(row, "takes a block that was not released")
+            raise InvalidSetting("takes a block that was not released")
         self.blocks[block].station = station
 
-    def _on_release(self, row: Row, station: str, reason: str) -> None:
+    def _on_release(self, station: str, reason: str) -> None:
         for block in self._open:
             if block.station == station:
                 block.station = None
         self._undoable.pop(station, None)
-        self._name(row, f"station {station} was released: {reason}")
+        self._name(f"station {station} was released: {reason}")
 
-    def _on_outcome(self, row: Row, trial: int, **_: Any) -> None:
-        said, block, why = row.content, self.block_of(trial), self.why_not(trial)
-        if why or block is None or block.station is None:
-            raise self._wrong(row, f"has an outcome of trial {trial}, which {why}")
-        try:
-            cost = self._cost_of(said)
-        except Refusal as error:
-            raise self._wrong(row, f"has an outcome that the protocol does not know ({error})") from None
+    def _on_outcome(self, trial: int, **_: Any) -> None:
+        said, block = self._row.content, self._running(trial)
+        cost, station = self.cost_of(said), str(block.station)
         self.attempts[trial].append(said)
         for kind in LEFT:
             if kind in said:
                 counts = "counts as a failure" if cost else "was repeated"
-                self._name(row, f"trial {trial} was {kind} and {counts}: {said[kind]}")
+                self._name(f"trial {trial} was {kind} and {counts}: {said[kind]}")
         if "note" in said:
-            self._name(row, f"note on trial {trial}: {said['note']}")
+            self._name(f"note on trial {trial}: {said['note']}")
         if cost is None:
             return
-        block.outcomes[trial - block.first] = Outcome(row.time, block.station, cost, said)
-        self._undoable[block.station] = trial
+        block.outcomes[trial - block.first] = Outcome(self._row.time, station, cost, said)
+        self._undoable[station] = trial
         if self.ended:
-            self._name(row, f"trial {trial} was recorded after the end and is not counted")
+            self._name(f"trial {trial} was recorded after the end and is not counted")
         if block.complete:
             self._open.remove(block)
-            self._complete[block.place.round] += 1
             self._count_rounds()
 
-    def _on_undo(self, row: Row, trial: int, station: str, reason: str) -> None:
+    def _on_undo(self, trial: int | None, station: str, reason: str) -> None:
         block = self.block_of(trial)
-        if block is None or self.undoable(station) != trial:
-            raise self._wrong(row, f"takes back trial {trial}, which is not the latest")
-        self._name(row, f"the outcome of trial {trial} was taken back: {reason}")
+        if trial is None or block is None or self.undoable(station) != trial:
+            problem = "the evaluation has ended" if self.ended else "no outcome can be taken back"
+            raise InvalidSetting(problem, remedy="only the latest one of a station can; write a note instead")
+        self._name(f"the outcome of trial {trial} was taken back: {reason}")
         del self._undoable[station]
         if block.complete:
-            self._complete[block.place.round] -= 1
             self._open.insert(0, block)
         block.outcomes[trial - block.first] = None
         if block.place.round <= self.rounds:
             self.rounds, self.evidence = 0, evidence_of(self.protocol, self.certificate)
             self._count_rounds()
 
-    def _on_note(self, row: Row, text: str) -> None:
-        self._name(row, f"note: {text}")
+    def _on_note(self, text: str) -> None:
+        self._name(f"note: {text}")
 
-    def _on_look(self, row: Row, what: str) -> None:
-        self._name(row, f"results by policy were looked at ({what})")
+    def _on_look(self, what: str) -> None:
+        self._name(f"results by policy were looked at ({what})")
 
-    def _on_stop(self, row: Row, reason: str) -> None:
+    def _on_stop(self, reason: str) -> None:
         if self.ended:
-            raise self._wrong(row, "stops what has ended")
+            raise InvalidSetting("stops what has ended")
         self.ended = "stopped"
-        self._name(row, f"stopped before the rule did: {reason}")
+        self._name(f"stopped before the rule did: {reason}")
 
-    def _on_end(self, row: Row, **said: Any) -> None:
+    def _on_end(self, **said: Any) -> None:
         if said != self.end or self.closed:
-            raise self._wrong(row, "does not tell the end that follows from the rows before")
+            raise InvalidSetting("does not tell the end that follows from the rows before")
         self.closed = True
 
     @property
@@ -303,7 +326,7 @@ class Replay:
 
     def _count_rounds(self) -> None:
         """Count complete rounds in their order; a later one waits for those before it."""
-        while not self.ended and self._complete[self.rounds + 1] == self.protocol.slots:
+        while not self.ended and self._is_complete(self.rounds + 1):
             self.rounds += 1
             self.evidence.take(self.costs(self.rounds))
             if self.evidence.answered:
@@ -311,20 +334,20 @@ class Replay:
             elif self.rounds == self.protocol.most_rounds:
                 self.ended = "most rounds"
 
+    def _is_complete(self, number: int) -> bool:
+        blocks = self._by_round.get(number, [])
+        return len(blocks) == self.protocol.slots and all(block.complete for block in blocks)
+
     def costs(self, number: int) -> dict[str, list[float]]:
         """Return the costs of a complete round, of each policy in the order of the declared tasks."""
-        tasks = list(self.protocol.weights)
-        size = self.protocol.block * self.protocol.slots
-        group = self.blocks[(number - 1) // self.protocol.block * size :][:size]
-        blocks = [block for block in group if block.place.round == number]
-        costs: dict[str, list[float]] = {name: [] for name in self._in[number]}
+        tasks, blocks = list(self.protocol.weights), self._by_round[number]
+        costs: dict[str, list[float]] = {
+            name: [] for name in self.protocol.policies if name in blocks[0].policies
+        }
         for block in sorted(blocks, key=lambda each: (tasks.index(each.place.task), each.place.repeat)):
             for name, outcome in zip(block.policies, block.outcomes, strict=True):
                 costs[name].append(outcome.cost if outcome else 1.0)
         return costs
 
-    def _name(self, row: Row, sentence: str) -> None:
-        self.events.append((row.number, row.time, sentence))
-
-    def _wrong(self, row: Row, problem: str) -> SchemaMismatch:
-        return SchemaMismatch(f"row {row.number} {problem}", remedy="it was not written by boundwatch")
+    def _name(self, sentence: str) -> None:
+        self.events.append((self._row.number, self._row.time, sentence))

@@ -13,6 +13,7 @@ from boundwatch._version import __version__
 from boundwatch.certificates.record import costs_digest
 from boundwatch.comparison import ComparedTasks, ComparisonFinding, ComparisonVerdict, Ranking
 from boundwatch.reporting import page, svg, wording
+from boundwatch.reporting.families import Table, name_first
 from boundwatch.reporting.report import signature
 from boundwatch.reporting.wording import at_most, ceiling, count, floor, percent, percents, points, upward
 
@@ -193,6 +194,13 @@ def _pictures(compared: ComparisonFinding | ComparedTasks, names: Names) -> Iter
     yield page.figure(svg.draw_limits(differences, (-scale, scale), said), f"Lines are {sure}{always}.")
 
 
+def summary(compared: ComparisonFinding | ComparedTasks, names: Names | None = None) -> dict[str, Any]:
+    """Return the answer and what was seen of each policy, as JSON has them beside the numbers."""
+    names = names or compared.overall.names
+    seen = dict(zip(names, _outcomes(compared.overall), strict=True))
+    return {"headline": comparison_headline(compared, names), "seen": seen}
+
+
 def comparison_notes(finding: ComparisonFinding) -> list[str]:
     """Say what must be true, and what the result does not say."""
     once = finding.method != "anytime"
@@ -248,13 +256,8 @@ def _about_tasks(finding: ComparisonFinding) -> list[str]:
     return ["The overall verdict and limits are about the mean over the tasks."]
 
 
-def task_table(
-    compared: ComparisonFinding | ComparedTasks, *, first: bool = False
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return header and rows, all tasks together first: what LeRobot's table calls it, and what was seen.
-
-    The task is the last column, or the first one.
-    """
+def task_table(compared: ComparisonFinding | ComparedTasks) -> Table:
+    """Return header and rows, all tasks together first: what LeRobot's table calls it, and what was seen."""
     overall = compared.overall
     what = ("failed", "fails (points)") if overall.binary else ("mean cost", "costs")
     seen = [f"{name}: {what[0]}" for name in overall.names]
@@ -268,8 +271,7 @@ def task_table(
         p_values = {"REGRESSED": each.p_a_better, "SUSPECT": each.p_a_better, "IMPROVED": each.p_b_better}
         p_value = p_values.get(each.call.name, min(each.p_a_better, each.p_b_better))  # of what it says
         rows.append((each.call.name, *cells, _span(each), upward(p_value), needed, task))
-    head = ("call", *seen, f"{overall.names[1]} {what[1]}", "adjusted p", "more episodes", "task")
-    return (head, rows) if not first else ((head[-1], *head[:-1]), [(row[-1], *row[:-1]) for row in rows])
+    return ("call", *seen, f"{overall.names[1]} {what[1]}", "adjusted p", "more episodes", "task"), rows
 
 
 def ranking_headline(ranking: Ranking) -> str:
@@ -282,7 +284,7 @@ def ranking_headline(ranking: Ranking) -> str:
     return f"The best cannot be told apart yet: {', '.join(ranking.best)}"
 
 
-def ranking_table(ranking: Ranking, *, binary: bool) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def ranking_table(ranking: Ranking, *, binary: bool) -> Table:
     """Return header and rows of the policies, best first; binary: in failures."""
     head = ("fail", "fails in") if binary else ("mean cost", "expected cost")
     rows = []
@@ -317,8 +319,8 @@ def render_comparison(
 ) -> str:
     """Return what was found about two policies as one HTML page."""
     finding, names = compared.overall, names or compared.overall.names
-    title = comparison_headline(finding, names)
-    seen = [f"{name}: {outcome}." for name, outcome in zip(names, _outcomes(finding), strict=True)]
+    said = summary(finding, names)
+    title, seen = said["headline"], [f"{name}: {outcome}." for name, outcome in said["seen"].items()]
     together = "pairs were" if finding.paired else "trials of each policy were"
     drawn = f"{'Of each task, the' if finding.tasks > 1 else 'The'} {together} independent draws from one"
     rule = f"alpha {finding.alpha:g}, margin {finding.margin:g}, horizon {finding.horizon or 'none'}"
@@ -332,7 +334,7 @@ def render_comparison(
         page.warnings(warnings),
         page.heading("What was found"),
         page.rows(comparison_evidence(finding, names)),
-        *([page.table(*task_table(compared, first=True))] if len(compared.rows) > 1 else []),
+        *([page.table(*name_first(task_table(compared)))] if len(compared.rows) > 1 else []),
         *_pictures(compared, names),
         page.heading("What must be true, and what this does not say"),
         page.bullets(comparison_notes(finding)),

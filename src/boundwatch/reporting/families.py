@@ -18,6 +18,12 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The heads of a table, and its rows; the last column is the task."""
 
 
+def name_first(table: Table) -> Table:
+    """Return the table with its last column as the first one."""
+    heads, rows = table
+    return (heads[-1], *heads[:-1]), [(row[-1], *row[:-1]) for row in rows]
+
+
 def in_failures(family: CertificateFamily) -> bool:
     """Return whether all costs are 0 or 1, so that the words are about failures."""
     return all(certificate.binary for certificate in family.values())

@@ -132,23 +132,11 @@ def _seen(certificate: Certificate) -> str:
 
 def _comparison(compared: Mapping[str, Any]) -> str:
     try:
-        names = [str(compared[side]["name"]) for side in ("a", "b")]
-        # As in the headline of the comparison: its test of all tasks says nothing of their mean.
-        of_tasks = compared["tasks"] > 1 and compared["method"] in ("stratified", "sign test")
-        where = " on some task" if of_tasks else ""
-        said = {"a-better": "{0} is better than {1}" + where, "b-better": "{1} is better than {0}" + where}
-        failed = [f"{k} failures in" for k in compared["failed"] or ()] or [
-            f"mean cost {float(compared[f'mean_cost_{side}']):.4f} in" for side in "ab"
-        ]
-        seen = [
-            f"{name}: {what} {compared[f'n_{side}']} trials"
-            for name, side, what in zip(names, "ab", failed, strict=True)
-        ]
+        seen = "; ".join(f"{name}: {said}" for name, said in compared["seen"].items())
         tasks = [f"{each['task']} {each['call'].upper()}" for each in compared.get("by_task", ())]
         sure = wording.percent(1 - float(compared["alpha"]), "down")
-        answer = said.get(compared["verdict"], "{0} and {1} cannot be told apart").format(*names)
-    except (KeyError, TypeError, ValueError) as error:
+        said = f"**{compared['headline']}** ({sure} confidence for either direction). {seen}."
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         problem, remedy = "is not what `boundwatch compare --json` prints", "give its output"
         raise InvalidSetting(problem, where=Place("the comparison"), remedy=remedy) from error
-    listed = f" Its tasks: {', '.join(tasks)}." if tasks else ""
-    return f"**{answer}** ({sure} confidence for either direction). {'; '.join(seen)}.{listed}"
+    return said + (f" Its tasks: {', '.join(tasks)}." if tasks else "")

@@ -108,7 +108,7 @@ def render_report(
         page.heading("What was seen"),
         *(_seen(task, family[task], each, new[task]) for task, each in found.items()),
         page.heading("Verdict and evidence"),
-        *_verdicts(said.table),
+        *([] if said.table is None else [page.table(*families.name_first(said.table))]),
         page.rows(said.rows),
         *(() if isinstance(test, FamilyTest) or finding.tasks else _noticed(test, found[""])),
         page.heading("What is guaranteed, and what it is not"),
@@ -148,13 +148,6 @@ def _seen(task: str, certificate: Certificate, found: Finding, costs: NDArray[np
     )
     said = wording.says(found.verdict, binary=certificate.binary, joint=found.tail == "joint")
     return Html(page.heading(f"{task}: {said}", level=3) + figure) if task else figure
-
-
-def _verdicts(table: families.Table | None) -> Iterator[Html]:
-    """Yield the verdict on each task, its name first."""
-    if table is not None:
-        heads, *lines = [(line[-1], *line[:-1]) for line in (table[0], *table[1])]
-        yield page.table(heads, lines)
 
 
 def _provenance(
