@@ -70,11 +70,10 @@ SECTIONS: dict[str, list[str]] = {
             "SceneNotice",
         )
     ],
-    "Gates and contracts for tests": [
+    "Gates for tests": [
         "boundwatch.testing.assert_not_adverse",
         "boundwatch.testing.assert_no_worse",
         "boundwatch.testing.assert_not_worse_than",
-        "boundwatch.testing.check_detector",
     ],
     "Train": [
         f"boundwatch.training.{name}"

@@ -228,13 +228,9 @@ class Certificate(Saved, InNotebook):
 
         Parameters
         ----------
-        costs
-            One cost for each of the m >= 8 training environments, of the one policy drawn.
-        delta
-            Probability with which either limit may fail; one event gives both.
         log_ratio
             ln P(w)/P0(w) of the policy drawn, `boundwatch.bounds.log_density_ratio`.
-        **origin
+        costs, delta, **origin
             As in `from_pac_bayes`.
 
         Examples

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +13,7 @@ from numpy.typing import NDArray
 from boundwatch.reporting.page import Html
 from boundwatch.reporting.svg import Frame, circle, path, polyline, rect, svg, text
 
-STYLE = Html(
-    "<style>"
-    ".worlds { display: grid; grid-template-columns: repeat(3, 1fr); gap: 1rem; }"
-    ".worlds figure { margin: 0; } .worlds svg + svg { margin-top: 0.25rem; }"
-    "table { width: 100%; } th, td { vertical-align: top; white-space: normal; }"
-    "@media (max-width: 40rem) { table { font-size: 0.75rem; } th, td { padding-right: 0.3rem; } }"
-    "svg .hit { stroke: var(--ink); stroke-width: 2.5; fill: none; }"
-    "svg .obstacle { fill: var(--muted); } svg .option { stroke: var(--muted); opacity: 0.45; fill: none; }"
-    "svg .flown { stroke: var(--new); stroke-width: 2.5; fill: none; } svg .far { fill: var(--panel); }"
-    "svg .near { fill: var(--certified); } svg .trace { fill: none; stroke-width: 2; }"
-    "</style>"
-)
+STYLE = Html(f"<style>\n{Path(__file__).with_name('demo.css').read_text(encoding='utf-8')}</style>")
 _SCALE = 34.0  # pixels per meter in the top-down picture
 _ACROSS, _AHEAD = 4.0, 9.0  # meters shown to either side and ahead
 _LEVELS = 12  # shades of a depth image

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 import boundwatch as bw
-from boundwatch.testing import check_detector
+from contract import check_detector
 
 BOUNDED = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01)
 BINARY = bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01, binary=True)
