@@ -30,18 +30,15 @@ from boundwatch.errors import (
     shown,
 )
 
-CERTIFY_IT = "certify it, or leave it out"
-"""What to do about a task without a certificate, where certificates judge new costs."""
 
-
-def no_certificate(task: str, certified: Iterable[str], remedy: str = CERTIFY_IT) -> tuple[str, str]:
+def no_certificate(task: str, certified: Iterable[str]) -> tuple[str, str]:
     """Say that a task (or robot) has no certificate, and what to do: write the one that is meant."""
     known = list(certified)
     plain = {"".join(name.split()).casefold(): name for name in known}
     if (meant := plain.get("".join(task.split()).casefold())) is not None:
         return f"has no certificate, but {shown(meant)} has", "if that is meant, write the name the same way"
     several = f"{', '.join(map(shown, known[:5]))}{', ...' if len(known) > 5 else ''}"
-    return f"has no certificate, only {several}", remedy
+    return f"has no certificate, only {several}", "certify it, or leave it out"
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,10 @@ from boundwatch.reporting.page import Html
 from boundwatch.reporting.wording import count, limits
 
 
-def svg(label: str | None, width: float, height: float, parts: Iterable[str], kind: str = "") -> Html:
-    """Return a drawing of so many units, with a label for those who cannot see it, or hidden from them."""
-    said = 'aria-hidden="true" focusable="false"'
-    if label is not None:
-        said = f'role="img" aria-label="{escape(label)}"'
-    named = f'class="{kind}" ' if kind else ""
-    return Html(f'<svg {named}viewBox="0 0 {width:g} {height:g}" {said}>{"".join(parts)}</svg>')
+def svg(label: str, width: float, height: float, parts: Iterable[str]) -> Html:
+    """Return a drawing of so many units, with a label for those who cannot see it."""
+    box = f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}"'
+    return Html(f"<svg {box}>{''.join(parts)}</svg>")
 
 
 def text(
