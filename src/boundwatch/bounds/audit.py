@@ -20,18 +20,16 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from boundwatch.bounds.bets import Counts, shared
 from boundwatch.bounds.betting_limits import betting_upper, tuned_upper
 from boundwatch.bounds.halving import halve
 from boundwatch.bounds.held_out import Array, chernoff_p_value, chernoff_upper
-
-Counts = NDArray[np.int64]
 
 GRID: Array = np.sin(np.linspace(0, np.pi / 2, 1025)) ** 2
 """The rates at which p-values are known; between them they neither rise nor fall."""
@@ -190,7 +188,7 @@ def _shape(ratio: float, delta: float, alike: bool, single: bool) -> tuple[Array
         return np.where(edges < _CAP * delta, 1.0, np.maximum(found, _CAP * delta))
 
     _, high = halve(0.0, 40.0, lambda c: heights(c) @ lengths > delta, 60)
-    return edges, np.where(heights(high) < 1, heights(high), 2.0)  # that no p-value reaches
+    return shared(edges), shared(np.where(heights(high) < 1, heights(high), 2.0))  # that no p-value reaches
 
 
 class _Curve:
@@ -238,10 +236,7 @@ def _ranges(audited: Audited, level: float) -> tuple[Counts, Array]:
     curve = _Curve(audited, level)
     ends = np.linspace(curve.largest(_OFTEN), curve.largest(_RARE), _POINTS[1]).astype(np.int64) + 1
     first = np.unique(np.append(ends[ends <= curve.most], curve.least))
-    last, p_values = np.append(first[1:] - 1, curve.most), np.minimum(curve.p_values(first), 1.0)
-    for each in (last, p_values):
-        each.setflags(write=False)  # threads share them
-    return last, p_values
+    return shared(np.append(first[1:] - 1, curve.most)), shared(np.minimum(curve.p_values(first), 1.0))
 
 
 def _hypergeometric(size: int, failures: Counts, n: int) -> Array:
@@ -341,7 +336,7 @@ def combined(first: Array, second: Array, slopes: tuple[float, ...]) -> Array:
     return np.minimum(np.minimum(together, np.minimum(first, second) / _CAP), 1.0)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _chances(slopes: tuple[float, ...]) -> Array:
     """Return how likely two uniform numbers reach as far as each of the steps, rounded up."""
     scores = np.append(-np.inf, np.arange(-8, 8, 0.01))
@@ -349,7 +344,7 @@ def _chances(slopes: tuple[float, ...]) -> Array:
     for place, reach in enumerate(_REACHES):
         heights = np.max([-reach * np.hypot(1, slope) - slope * scores for slope in slopes], axis=0)
         chances[place] = special.ndtr(heights) @ lengths
-    return chances
+    return shared(chances)
 
 
 def audit_p_value(audited: Audited, level: float, n_lab: int, of_number: Callable[[int], float]) -> float:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ from boundwatch.bounds.halving import halve
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
+_Number = TypeVar("_Number", bound=np.generic)
 Where = slice | Counts
 """Some different streams: a block of rows, or their numbers."""
 
@@ -36,6 +37,12 @@ STEPS = 256
 # Below this the leading bet has lost everything, and the others are far behind.
 _WIPED_OUT = 1e-250
 _AT_ONCE = 1 << 15  # costs that fit into a cache with all that is computed from them
+
+
+def shared(array: NDArray[_Number]) -> NDArray[_Number]:
+    """Return an array that nobody can change from now on: threads share it."""
+    array.setflags(write=False)
+    return array
 
 
 class Rows(dict[str, NDArray[Any]]):
@@ -132,8 +139,7 @@ def _mixture(binary: bool) -> tuple[Array, Array]:
     if not binary:
         sizes, shares = np.append(sizes, 1.0), np.append(shares * (1 - WHOLE_SHARE), WHOLE_SHARE)
     shares /= shares.sum()
-    sizes.flags.writeable = shares.flags.writeable = False  # everybody has the same
-    return sizes, shares
+    return shared(sizes), shared(shares)
 
 
 class CostGrid:

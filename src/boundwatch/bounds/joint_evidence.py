@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch.bounds.bets import SMALLEST_BOUND, Array, Bets, clamp_bound, grid_points, log_sums
+from boundwatch.bounds.bets import SMALLEST_BOUND, Array, Bets, clamp_bound, grid_points, log_sums, shared
 from boundwatch.bounds.betting_limits import fixed_bets
 from boundwatch.bounds.halving import halve
 
@@ -81,10 +81,7 @@ class Reference:
         # Beyond e^8 the minimum is taken only where there is no evidence at all.
         steps = np.concatenate([np.arange(float(logs[0]), 8, _STEP), np.linspace(8, 40, 20)])
         means = np.unique(np.concatenate([[0.0, 1.0], np.interp(steps, logs, fine)]))
-        logs = wager.log_wealth(1 - means)
-        for shared in (means, logs):  # by threads, as detectors keep references
-            shared.setflags(write=False)
-        return cls(means, logs)
+        return cls(shared(means), shared(wager.log_wealth(1 - means)))
 
     def ends(self, margin: float) -> Array:
         """Return the stream's expected cost at the upper end of each interval."""
@@ -278,9 +275,7 @@ def _grid_factors(mean: float) -> Array:
     """Return by what a cost at each point of the grid multiplies each bet against a mean, as logarithms."""
     sizes, points = Bets.for_costs(binary=False).sizes, grid_points()
     logs = Wager(sizes, sizes, points, points).log_factors(np.array([mean]))[0].T
-    factors: Array = np.maximum(logs, -1e300)  # not minus infinity: no cost at a point must add nothing
-    factors.setflags(write=False)  # threads share it
-    return factors
+    return shared(np.maximum(logs, -1e300))  # not minus infinity: no cost at a point must add nothing
 
 
 def references_of(values: Array, weights: Array) -> tuple[Reference, Reference]:

@@ -23,16 +23,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from boundwatch.bounds import held_out, two_sample
-from boundwatch.bounds.bets import Array, Bets, Counts
-
-_Whole = TypeVar("_Whole", np.int32, np.int64)
+from boundwatch.bounds.bets import Array, Bets, Counts, shared
 
 MOST_REFERENCE_TRIALS = 5000  # also of bounded costs
 # Rounding is allowed for with 1e-10: a level that is not far above that cannot be proven.
@@ -79,7 +76,7 @@ class AlarmLine:
         line = region._needed[:, row].astype(np.int64)
         line[0] = _NEVER  # nothing alarms before the first trial
         # Threads share a line. What they read is never changed, and replaced as a whole by one assignment.
-        self._line = _frozen(line)
+        self._line = shared(line)
 
     def needed(self, trials: int) -> Counts:
         """Return the line for t = 0, 1, …, at least `trials`; a number above t means that nothing alarms."""
@@ -93,19 +90,14 @@ class AlarmLine:
         upper = float(held_out.clopper_pearson_upper(self._failures, region.n, region.later / 2))
         trials = np.arange(line.size, line.size + more)
         if upper >= 1:
-            return _frozen(np.append(line, np.full(more, _NEVER)))
+            return shared(np.append(line, np.full(more, _NEVER)))
         # The evidence grows with the failures beyond U t: halve the range in which it crosses, for all t.
         low, high = np.floor(upper * trials).astype(np.int64), trials + 1  # more than t: nothing alarms
         while (high - low > 1).any():
             middle = (low + high) // 2
             reached = _log_evidence(middle, trials, upper) >= math.log(2 / region.later)
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-        return _frozen(np.append(line, np.maximum(high, line[-1])))
-
-
-def _frozen(shared: NDArray[_Whole]) -> NDArray[_Whole]:
-    shared.setflags(write=False)
-    return shared
+        return shared(np.append(line, np.maximum(high, line[-1])))
 
 
 @lru_cache(maxsize=256)
@@ -152,7 +144,7 @@ def region_within(n: int, level: float, horizon: int, later: float) -> JointRegi
         levels = program.levels(needed)
         bound = float(levels.max()) * (1 + two_sample.SLACK) + two_sample.SLACK
         if bound <= target:
-            block, needed = _frozen(program.block), _frozen(needed)
+            block, needed = shared(program.block), shared(needed)
             return JointRegion(n, level, bound + later, horizon, later, block, needed)
         thresholds = _raised(thresholds, levels, target - 2 * two_sample.SLACK)  # or the slack stays above it
     raise RuntimeError(f"no line with a proven level of {level:g} was found for a reference of {n} trials")

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from boundwatch.bounds import held_out, two_sample
-from boundwatch.bounds.bets import Array, Counts
+from boundwatch.bounds.bets import Array, Counts, shared
 from boundwatch.bounds.halving import halve
 
 _NODES = 256
@@ -156,9 +156,7 @@ def rate_difference_region(n0: int, n1: int, alpha: float, margin: float = 0.0) 
         needed = _fewest(ranks <= levels[middle] * (1 + 1e-9))
         within = _chance(n0, n1, np.minimum.accumulate(needed[::-1])[::-1], margin) <= alpha
         low, high = (middle, high) if within else (low, middle)
-    region = _fewest(ranks <= levels[low] * (1 + 1e-9)) if low >= 0 else np.full(n0 + 1, n1 + 1)
-    region.setflags(write=False)  # threads share it
-    return region
+    return shared(_fewest(ranks <= levels[low] * (1 + 1e-9)) if low >= 0 else np.full(n0 + 1, n1 + 1))
 
 
 def _fewest(extreme: NDArray[np.bool_]) -> Counts:
@@ -192,8 +190,7 @@ def _ranks(n0: int, n1: int, margin: float) -> Array:
     ranks[:-1] = (density @ within) / density.sum(axis=1, keepdims=True)
     if margin < 0:
         ranks[-1, 1:] = special.betainc(k1, n1 - k1 + 1.0, 1 + margin)
-    ranks.setflags(write=False)  # threads share it
-    return ranks
+    return shared(ranks)
 
 
 def _fisher_table(n0: int, n1: int) -> Array:
@@ -203,9 +200,7 @@ def _fisher_table(n0: int, n1: int) -> Array:
     moved[:, : n1 + 1] = _orders(n0, n1)
     by_sum = np.cumsum(moved.ravel()[: -(n0 + 1)].reshape(n0 + 1, n0 + n1 + 1), axis=0)
     moved.ravel()[: -(n0 + 1)] = by_sum.ravel()
-    table = moved[:, : n1 + 1]
-    table.setflags(write=False)  # threads share it
-    return table
+    return shared(moved[:, : n1 + 1])
 
 
 def _chance(n0: int, n1: int, needed: Counts, margin: float) -> float:
@@ -236,9 +231,7 @@ def _on_line(margin: float) -> tuple[tuple[float, float], tuple[float, float]]:
 def _orders(n0: int, n1: int) -> Array:
     """Return how likely it is, given all ones, that so many are in the first series (rows) and the second."""
     ones0, ones1 = np.arange(n0 + 1)[:, None], np.arange(n1 + 1)
-    orders: Array = np.exp(two_sample.log_hypergeometric(n0, ones0, n1, ones0 + ones1))
-    orders.setflags(write=False)  # threads share it
-    return orders
+    return shared(np.exp(two_sample.log_hypergeometric(n0, ones0, n1, ones0 + ones1)))
 
 
 def _chance_at_some(n0: int, n1: int, needed: Counts, margin: float) -> float:

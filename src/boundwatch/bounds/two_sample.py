@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from boundwatch.bounds.bets import Array
+from boundwatch.bounds.bets import Array, shared
 
 # Sums of thousands of rounded terms and logarithms of binomial coefficients are off by less than this.
 SLACK = 1e-10
@@ -52,18 +52,14 @@ def raise_degree(coefficients: ArrayLike, degree: int) -> Array:
 @lru_cache(maxsize=64)
 def _fair(n: int) -> Array:
     """Return the chances of n fair coins."""
-    fair = np.exp(log_choose(n, np.arange(n + 1)) - n * np.log(2))
-    fair.setflags(write=False)  # threads share it
-    return np.asarray(fair)
+    return shared(np.exp(log_choose(n, np.arange(n + 1)) - n * np.log(2)))
 
 
 @lru_cache(maxsize=4)
 def _elevation(n: int, degree: int) -> Array:
     """Return the matrix that raises degree n: how many of S failures are among the first n trials."""
     k, total = np.arange(n + 1), np.arange(degree + 1)[:, None]
-    matrix: Array = np.exp(log_hypergeometric(n, k, degree - n, total))
-    matrix.setflags(write=False)  # threads share it
-    return matrix
+    return shared(np.exp(log_hypergeometric(n, k, degree - n, total)))
 
 
 def bernstein_upper(coefficients: ArrayLike, degree: int | None = None) -> float:

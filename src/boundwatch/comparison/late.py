@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import logsumexp
 
+from boundwatch.bounds.bets import shared
 from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.region import LAST_PAIR, Region, find_region
 from boundwatch.comparison.walks import Array, Counts, binomial
@@ -72,10 +73,8 @@ def late_line(alpha: float, pooled: int) -> LateLine:
     wealth = np.exp(_log_wealth(information + walk.tosses, walk.leads))
     later = max(budget - spent, 0.0)
     threshold = math.log(float(walk.chances @ wealth) / later) if later else math.inf
-    line = LateLine(information, np.array(looks), np.array(leads), threshold, spent + later)
-    for shared in (line.looks, line.leads):
-        shared.setflags(write=False)  # threads share it
-    return line
+    both = shared(np.array(looks)), shared(np.array(leads))
+    return LateLine(information, *both, threshold, spent + later)
 
 
 @dataclass

@@ -21,6 +21,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
+from boundwatch.bounds.bets import shared
 from boundwatch.bounds.two_sample import bernstein_upper
 from boundwatch.comparison.late import Walk
 from boundwatch.comparison.walks import Array, Counts, binomial
@@ -73,9 +74,7 @@ def margin_table(alpha: float, margin: float) -> MarginTable:
         most = _limits(margin, pairs, date, *_boundary(spend))
         level = bernstein_upper(coefficients(forward(most, pairs), margin))
         if level <= (1 - LATER) * alpha:
-            for shared in most.values():
-                shared.setflags(write=False)  # threads share it
-            return MarginTable(most, level)
+            return MarginTable({pairs: shared(row) for pairs, row in most.items()}, level)
         spend *= 0.98
 
 

@@ -23,6 +23,7 @@ from importlib import resources
 import numpy as np
 from scipy.special import ndtri
 
+from boundwatch.bounds.bets import shared
 from boundwatch.bounds.two_sample import SLACK, bernstein_upper, raise_degree
 from boundwatch.comparison.betting import DifferenceBets
 from boundwatch.comparison.walks import Array, Counts, back, binomial, forward, order_shares, outcomes
@@ -63,10 +64,7 @@ class Region:
     def ending(self) -> tuple[Array, Array]:
         """The shares of the orders with S failures that end at (a, b) without an alarm, and that alarm."""
         alive = forward([np.array(row) for row in self.needed]) * order_shares(len(self.needed) - 1)
-        both = alive, _alarmed(alive)
-        for shared in both:
-            shared.setflags(write=False)  # threads share it
-        return both
+        return shared(alive), shared(_alarmed(alive))
 
 
 @dataclass(frozen=True)
@@ -101,8 +99,7 @@ class SignRegion:
                 CHANCES, ndtri(np.clip(chances, 1e-12, 1 - 1e-12)), (won - lost) / 2 / chances
             )
             chances[self.needed[d] :] = 1.0
-        found.setflags(write=False)  # threads share it
-        return found
+        return shared(found)
 
 
 def alarm_coefficients(alive: Array) -> Array:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from boundwatch._support.validation import check_predictions
-from boundwatch.bounds.bets import STEPS, Bets, CostGrid, Rows, add_costs, bet_bounds
+from boundwatch.bounds.bets import STEPS, Bets, CostGrid, Rows, add_costs, bet_bounds, shared
 from boundwatch.bounds.halving import halve
 from boundwatch.bounds.ranks import first_logs, log_gains
 from boundwatch.certificates.certificate import Certificate
@@ -247,14 +247,8 @@ class Design:
         fails, passes = rates * weights, (1 - rates) * weights
         given_failure = (control * fails).sum(axis=-1) / fails.sum(axis=-1) - mean
         given_success = (control * passes).sum(axis=-1) / np.maximum(passes.sum(axis=-1), 1e-300) - mean
-        return cls(
-            bound=bound,
-            nu=nu,
-            scale=scale,
-            control=control,
-            after_failure=scale * (nu * (1 - bound) + given_failure),
-            after_success=scale * (given_success - nu * bound),
-        )
+        after = scale * (nu * (1 - bound) + given_failure), scale * (given_success - nu * bound)
+        return cls(bound, *map(shared, (nu, scale, control, *after)))
 
     def gains(self, cost: float, scene: Any, others: Any) -> Array:
         """Return what each bet gains, relative to its capital; never below -1."""
