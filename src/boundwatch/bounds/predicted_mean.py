@@ -36,7 +36,7 @@ _SIZES = np.geomspace(0.05, 1.2, 12)[:, None]  # in standard deviations of a tri
 _MOST = 0.99  # of the capital, that a bet may risk
 ENOUGH = 1 + 1e-9  # of the capital that refutes, against rounding
 # Trials of variance 1/4 that everybody is taken to have seen, and the chance that a slope is none.
-_PRIOR, _RIDGE, _CAUTION = 0.25, 0.05, 2.0
+_PRIOR, _RIDGE = 0.25, 0.05
 
 
 class Luck(NamedTuple):
@@ -80,8 +80,8 @@ def controls_of(lucks: Sequence[Luck], slope: float) -> list[tuple[float, float]
 class Past:
     """Sums over trials, and what they say about the next one."""
 
-    def __init__(self) -> None:
-        self.n, self.sums = 0, np.zeros(7)
+    def __init__(self, caution: float = 2.0) -> None:
+        self.n, self.sums, self._caution = 0, np.zeros(7), caution
 
     def add(self, cost: float, luck: Luck) -> None:
         """Count one more trial."""
@@ -98,7 +98,7 @@ class Past:
         spread = squares - 2 * mean * total + n * mean * mean + _PRIOR
         both, ridged = cl - mean * lucky, ll + _RIDGE
         explained = both * both / ridged
-        chance = _CAUTION * max(spread - explained, 1e-9) / max(n - 1, 1)
+        chance = self._caution * max(spread - explained, 1e-9) / max(n - 1, 1)
         slope = both / ridged * max(0.0, 1 - chance / max(explained, 1e-12))
         rest = spread - 2 * slope * both + slope * slope * ll
         whole = max(spread, n * mean * (1 - mean) + _PRIOR) + 2 * _PRIOR

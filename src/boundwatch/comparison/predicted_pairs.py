@@ -20,7 +20,12 @@ from boundwatch.bounds.predicted_mean import ENOUGH, Luck, MeanBets, Past, contr
 from boundwatch.comparison.region import CHANCES, SignRegion, find_region
 
 _MOST = 0.99  # of the capital, that a bet may risk
-_BOLD = 1.05  # so that rounding does not miss the goal by a percent
+# Bets that aim are larger than those of coins: so that rounding misses no goal, and where luck explains
+# much. Other sizes have a tenth of the capital, as differences may be small. Chosen at .1/.25, .4/.6, .2/.5
+# and .05/.2, and by coins.
+_BOLD, _BOLDER, _CAUTION = 1.05, 0.25, 1.0
+_SIZES = np.geomspace(0.01, 0.5, 12)
+_SHARES = np.append(0.9, np.full(_SIZES.size, 0.1 / _SIZES.size))
 
 
 class GoalBets:
@@ -33,33 +38,35 @@ class GoalBets:
 
     def __init__(self, alpha: float) -> None:
         region = cast("SignRegion", find_region(alpha, paired=True))
-        self._sizes, self._alpha, self.past = region.sizes, alpha, Past()
-        self.capital = [1.0, 1.0]
+        self._aims, self._alpha, self.past = region.sizes, alpha, Past(_CAUTION)
+        self.capital = [_SHARES.copy(), _SHARES.copy()]
         self._tossed = [0.0, 0.0]
 
     def reached(self, side: int) -> bool:
         """Return whether a side has 1/alpha."""
-        return self.capital[side] >= ENOUGH / self._alpha
+        return float(self.capital[side].sum()) >= ENOUGH / self._alpha
 
     def add(self, half: float, lucks: tuple[Luck, Luck]) -> None:
         """Count one more pair, from (1 + x_B - x_A) / 2 and half of what luck adds to x_B - x_A."""
-        slope = self.past.guess()[0]
+        slope, (whole, left), _ = self.past.guess()
         for side, sign in enumerate((1, -1)):
-            size = self._size(side)
-            rest = sign * (2 * half - 1)
+            aim = self._aim(side) * (_BOLD + _BOLDER * (1 - left / whole))
+            sizes = np.append(min(max(aim, 1e-6), _MOST), _SIZES)
+            rest = np.full(sizes.size, sign * (2 * half - 1))
             # Either has a room of its own for debt, see `MeanBets.add`.
-            room = (1 - 1e-3 - size) / size / len(lucks)
+            room = (1 - 1e-3 - sizes) / sizes / len(lucks)
             for control, worst in controls_of(lucks, 2 * sign * slope):
-                rest -= min(1.0, room / max(worst, 1e-12)) * control
-            self.capital[side] *= 1 + size * rest
-            self._tossed[side] += rest * rest
+                rest -= np.minimum(1.0, room / max(worst, 1e-12)) * control
+            self.capital[side] *= 1 + sizes * rest
+            self._tossed[side] += float(rest[0]) ** 2
         self.past.add(half, Luck(*map(sum, zip(*lucks, strict=True))))
 
-    def _size(self, side: int) -> float:
-        tossed, last = self._tossed[side], len(self._sizes) - 1
-        score = ndtri(min(max(self.capital[side] * self._alpha, 1e-12), 1 - 1e-9))
-        size = _BOLD * float(np.interp(score, CHANCES, self._sizes[min(round(tossed), last)]))
-        return min(max(size * math.sqrt(min(1.0, last / max(tossed, 1.0))), 1e-6), _MOST)
+    def _aim(self, side: int) -> float:
+        tossed, last = self._tossed[side], len(self._aims) - 1
+        chance = float(self.capital[side][0]) / float(_SHARES[0]) * self._alpha
+        score = ndtri(min(max(chance, 1e-12), 1 - 1e-9))
+        size = float(np.interp(score, CHANCES, self._aims[min(round(tossed), last)]))
+        return size * math.sqrt(min(1.0, last / max(tossed, 1.0)))
 
 
 class LazyLimits:
