@@ -127,7 +127,7 @@ class Reading:
         named = [(column, kind) for kind in KINDS for column in getattr(self, kind) or ()]
         if [kind for _, kind in named] == ["successes", "failures"] and not self.trials:
             named.pop()  # both are counts of the same trials
-        if len({normal(column) for column, _ in named}) < len(named):
+        if len(named) > 1 and len({normal(column) for column, _ in named}) < len(named):
             raise WrongUsage(f"{_listed(named, ', ')}: name each column once")
         return dict(named)
 

@@ -155,15 +155,15 @@ def parsed(options: Sequence[Option], words: Sequence[str]) -> dict[str, Any]:
             several = get_origin(option.kind) is list
             values = [option.read(plain.pop(0)) for _ in range(len(plain) if several else len(plain[:1]))]
             found |= {option.name: values if several else values[0]} if values else {}
-    needed = [each for each in options if each.default is NEEDED and each.name not in found]
-    if needed:
-        missing = (
-            "/".join(each.flags) or each.metavar for each in sorted(needed, key=lambda one: one.flags != ())
-        )
-        raise WrongUsage(f"the following arguments are required: {', '.join(missing)}")
+    missing = {option.name: option.default for option in options if option.name not in found}
+    if NEEDED in missing.values():
+        needed = [each for each in options if missing.get(each.name) is NEEDED]
+        names = [each.metavar for each in needed if not each.flags]
+        names += ["/".join(each.flags) for each in needed if each.flags]
+        raise WrongUsage(f"the following arguments are required: {', '.join(names)}")
     if unknown or plain:
         raise WrongUsage(f"unrecognized arguments: {' '.join([*unknown, *plain])}")
-    return {each.name: found.get(each.name, each.default) for each in options}
+    return missing | found
 
 
 def _taken(

@@ -156,7 +156,7 @@ def protect(
     outputs: Mapping[str, Path | None], inputs: Sequence[Any], *, force: bool, no_title: bool = False
 ) -> None:
     """Refuse what `files.protect` refuses, and options about files where none is to be written."""
-    if not any(outputs.values()):
+    if (no_title or force) and not any(outputs.values()):
         needs = f"goes with {' or '.join(map(flag, outputs))}; give it, or leave this out"
         refuse({"no_title": no_title, "force": force}, needs)
     for path in filter(None, outputs.values()):

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from boundwatch._support.schema import FrozenMapping
@@ -157,7 +158,7 @@ class Declared:
         """All columns that were named, each once."""
         beside = (self.beside.get("trials"), self.beside.get("count"))
         measured = beside if self.measure is None else self.measure.columns if self.measure.column else ()
-        return tuple(dict.fromkeys(filter(None, [*measured, *self.design.columns])))
+        return tuple(dict.fromkeys(filter(None, [*measured, *map(itemgetter(1), self.design.named)])))
 
     def fitting(self, readings: Sequence[Sequence[str]]) -> tuple[Sequence[str], bool]:
         """Return the widest reading of a row that has all columns that were declared, or nothing.

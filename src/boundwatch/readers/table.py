@@ -329,7 +329,8 @@ class Rows(Table):
         if names or (self.says is not None and self.declared.measure is None):  # a log says what it has
             self.open(names or widest)
             way = texts.index(names or widest)
-            self._check_above([counts[way] for counts in self.above])
+            if self.above:
+                self._check_above([counts[way] for counts in self.above])
             return way
         if ABOVE not in self.skipped and is_row:
             self._refuse_half(texts, widest)
