@@ -108,10 +108,8 @@ class Episodes:
             inferred = not measure.succeeds and looks_binary(values)
             binary = measure.succeeds or inferred
             notes = (*notes, binary_note(values.size)) if inferred else notes
-        design, named = (
-            design or Design(),
-            _keys({"strata": strata, "cluster": clusters, **(keys or {})}, values.size),
-        )
+        design = design or Design()
+        named = _keys({"strata": strata, "cluster": clusters, **(keys or {})}, values.size)
         if "cluster" in named:
             design = design if design.cluster else replace(design, cluster="cluster")
             if not repeats:
@@ -119,15 +117,9 @@ class Episodes:
                 named, numbers = _of_rows(named, rows), [numbers[row] for row in rows] if len(numbers) else ()
                 binary = binary and all(each.n == 1 for each in repeats)
         fields = {"costs": values, "binary": binary, "inferred": inferred, "measure": measure}
-        fields |= {
-            "design": design,
-            "keys": named,
-            "source": source,
-            "file_format": file_format,
-            "unit": unit,
-            "numbers": numbers,
-        }
-        fields |= {"repeats": tuple(repeats), "warnings": tuple(warnings), "notes": tuple(notes)}
+        fields |= {"design": design, "keys": named, "source": source, "file_format": file_format}
+        fields |= {"unit": unit, "numbers": numbers, "repeats": tuple(repeats)}
+        fields |= {"warnings": tuple(warnings), "notes": tuple(notes)}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 

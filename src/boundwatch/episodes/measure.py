@@ -86,18 +86,15 @@ class Measure:
             column = getattr(self, name)
             if column is not None and not (isinstance(column, str) and column.strip()):
                 name = self.kind if name == "column" else name
-                raise InvalidSetting(
-                    "is not the name of a column", name=name, value=column, remedy="give one"
-                )
+                problem = "is not the name of a column"
+                raise InvalidSetting(problem, name=name, value=column, remedy="give one")
         if self.cost_range is not None:
             object.__setattr__(self, "cost_range", check_range(self.cost_range))
         if self.success_values != ():
             object.__setattr__(self, "success_values", split_words(self.success_values))
         for name, kinds in _GOES_WITH.items():
             if getattr(self, name) not in (None, ()) and self.kind not in kinds:
-                usual = [
-                    kind for kind in kinds if {kind, self.kind} != {"success", "cost"}
-                ]  # not the reverse
+                usual = [kind for kind in kinds if {kind, self.kind} != {"success", "cost"}]  # not reversed
                 others = [part for kind in usual for part in (", or use ", Argument(kind))]
                 leave: Remedy = ("leave out ", Argument(name), *others)
                 holds = "" if self.column is None else f"column {self.column!r}, which holds "

@@ -128,12 +128,9 @@ class Table:
     file_format: Format
     layout: Layout
     blocks: Iterable[Block]
-    episode: str | None = None
-    """The column that tells episodes apart, where the format's rows are steps."""
-    strata: str | None = None
-    """The column of the tasks, where the format runs a fixed set of them."""
-    by_line = False
-    """Whether its lines are read one by one after a refusal."""
+    episode: str | None = None  # the column that tells episodes apart, where the format's rows are steps
+    strata: str | None = None  # that of the tasks, where the format runs a fixed set of them
+    by_line = False  # whether its lines are read one by one after a refusal
 
     def __init__(self, source: str, declared: Declared) -> None:
         self.source, self.declared = source, declared  # what people call it: a path, or standard input
@@ -376,12 +373,13 @@ class Rows(Table):
     def take(self, rows: Sequence[Row]) -> Block | None:
         """Return the block of some rows; None if none of them is an episode's."""
         width, first = len(self.names), self._header[0]
-        kept = [
-            row
-            for row in rows  # the usual case needs no look
-            if (len(row[1]) == width and row[1][0] and row[1][0] != first) or self._is_row(*row)
-        ]
-        return self.keep(kept)
+        return self.keep(
+            [  # the usual row needs no look
+                row
+                for row in rows
+                if (len(row[1]) == width and row[1][0] and row[1][0] != first) or self._is_row(*row)
+            ]
+        )
 
     def keep(self, kept: Sequence[Row]) -> Block | None:
         """Return the block of rows that are known to be an episode's, as wide as what is read."""
