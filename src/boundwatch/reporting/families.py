@@ -77,11 +77,8 @@ class Words:
 def in_words(test: FixedSampleDetector | FamilyTest, finding: Finding | FamilyFinding) -> Words:
     """Say a finding: the verdict, what it rests on, and how that is to be read."""
     if isinstance(test, FamilyTest) and isinstance(finding, FamilyFinding):
-        family = test.family
-        headline = wording.headline(finding, member(family))
-        return Words(
-            headline, (), verdicts(family, finding.tasks), rates(family, finding), notes(test, finding)
-        )
+        said, table = wording.headline(finding, member(test.family)), verdicts(test.family, finding.tasks)
+        return Words(said, (), table, rates(test.family, finding), notes(test, finding))
     if isinstance(test, FamilyTest) or isinstance(finding, FamilyFinding):
         raise TypeError("a finding is said with the test that found it")
     if finding.tasks:
@@ -97,13 +94,8 @@ def _of_strata(test: FixedSampleDetector, finding: Finding) -> Words:
     lines = [wording.comparison(certificate, finding)]
     if called := finding.called(Verdict.ADVERSE):
         lines.append(f"By itself ADVERSE: {', '.join(called)}.")
-    return Words(
-        wording.answer(finding),
-        tuple(lines),
-        strata(certificate, finding),
-        strata_rates(finding),
-        _strata_notes(family, finding),
-    )
+    table, caveats = strata(certificate, finding), _strata_notes(family, finding)
+    return Words(wording.answer(finding), tuple(lines), table, strata_rates(finding), caveats)
 
 
 def strata(certificate: Certificate, finding: Finding) -> Table:
@@ -118,18 +110,12 @@ def strata(certificate: Certificate, finding: Finding) -> Table:
 
 def strata_rates(finding: Finding) -> list[tuple[str, str]]:
     """Say what is guaranteed for all tasks and each of them."""
-    alarm, comfort = finding.false_positive_rate, finding.false_negative_rate
-    return [
-        (
-            "false alarms",
-            f"if no task got worse, the probability of any ADVERSE is at most {alarm:.6g}, delta included",
-        ),
-        (
-            "false comfort",
-            f"BENIGN for a mean, or a task, that got worse: at most {comfort:.6g}, delta included",
-        ),
-        *wording.margin_words(finding),
-    ]
+    alarm = (
+        f"if no task got worse, the probability of any ADVERSE is at most {finding.false_positive_rate:.6g}"
+    )
+    comfort = f"BENIGN for a mean, or a task, that got worse: at most {finding.false_negative_rate:.6g}"
+    both = ("false alarms", alarm), ("false comfort", comfort)
+    return [*((name, f"{said}, delta included") for name, said in both), *wording.margin_words(finding)]
 
 
 def _strata_notes(family: CertificateFamily, finding: Finding) -> list[str]:
@@ -146,21 +132,17 @@ def _strata_notes(family: CertificateFamily, finding: Finding) -> list[str]:
 
 def promises(family: CertificateFamily) -> Table:
     """Return the table of limits."""
-    if in_failures(family):
-        return ("fails in", "failed", family.by), [
-            (wording.limits(each), "-" if each.n is None else f"{each.failures} of {each.n}", task)
-            for task, each in family.items()
-        ]
-    return ("lower", "upper", "episodes", "mean cost", family.by), [
-        (
-            wording.floor(each.lower),
-            wording.ceiling(each.upper),
-            "-" if each.n is None else str(each.n),
-            "-" if each.mean_cost is None else f"{each.mean_cost:.4f}",
-            task,
-        )
-        for task, each in family.items()
-    ]
+    rows: list[tuple[str, ...]] = []
+    for task, each in family.items():
+        seen, mean = "-" if each.n is None else str(each.n), each.mean_cost
+        if in_failures(family):
+            seen = seen if each.n is None else f"{each.failures} of {each.n}"
+            rows.append((wording.limits(each), seen, task))
+        else:
+            ends = wording.floor(each.lower), wording.ceiling(each.upper)
+            rows.append((*ends, seen, "-" if mean is None else f"{mean:.4f}", task))
+    heads = ("fails in", "failed") if in_failures(family) else ("lower", "upper", "episodes", "mean cost")
+    return (*heads, family.by), rows
 
 
 def verdicts(family: CertificateFamily, tasks: Mapping[str, TaskFinding]) -> Table:

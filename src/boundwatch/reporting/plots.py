@@ -157,7 +157,7 @@ def plot_watch(detectors: Mapping[str, AnytimeDetector[Any]], found: Iterable[tu
         if detector.first_alarm is not None:
             said += f" at {one} {detector.first_alarm}"
             axes.axvline(detector.first_alarm, color=_VERDICTS[detector.verdict], linewidth=1.5)
-        axes.set_title(f"{_short(name, 60)}: {said}" if name else said, loc="left", fontsize=10)
+        axes.set_title(f"{wording.shortened(name, 60)}: {said}" if name else said, loc="left", fontsize=10)
     axes.set(xlabel=one)
     figure.legend(*axes.get_legend_handles_labels(), ncols=3, **_BELOW)
     return figure
@@ -238,12 +238,12 @@ def plot_comparison(compared: ComparisonFinding | ComparedTasks, names: Names | 
     styles = list(zip(names, (_BLUE, _RED), ("o", "D"), (-0.15, 0.15), strict=True))
     for i, each in enumerate(rows.values()):
         for (mean, ends), (name, color, marker, up) in zip(each.outcomes, styles, strict=True):
-            _bar(left, i + up, ends, mean, marker, color=color, label=None if i else _short(name))
+            _bar(left, i + up, ends, mean, marker, color=color, label=None if i else wording.shortened(name))
         limits, more = each.gain
         _bar(right, i, limits, more, "s", color=_INK)
         if several:
             _beside(right, i, each.call.name, _CALLS.get(each.call.name, _VERDICTS[Verdict.WITHIN]))
-    a, b = (_short(name, 18) for name in names)
+    a, b = (wording.shortened(name, 18) for name in names)
     own = f"{100 * (1 - 2 * overall.alpha):g}\xa0%\xa0intervals"
     own, alone = f"({own})", "" if overall.method == "anytime" else f"\n({own}, each its own)"
     far = max(0.1, *(abs(end) for each in rows.values() for end in each.gain[0])) * 1.05
@@ -281,11 +281,6 @@ def _titled(figure: Figure, *lines: str) -> Figure:
         if title.get_window_extent().width <= 0.96 * figure.bbox.width:
             break
     return figure
-
-
-def _short(name: str, most: int = 30) -> str:
-    """Return a name without its middle, if it is long: checkpoints differ at their ends."""
-    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2) + 1 :]}"
 
 
 def _new(width: float, height: float, **where: Any) -> tuple[Figure, Axes]:

@@ -91,11 +91,8 @@ def render_report(
         promised = [*wording.promise(whole), *wording.basis(whole)]
         made: Mapping[str, Certificate] = {"": whole}
     else:
-        judged, promised, made = (
-            wording.count(len(whole), families.member(whole)),
-            families.promise(whole),
-            family,
-        )
+        judged = wording.count(len(whole), families.member(whole))
+        promised, made = families.promise(whole), family
     known = [f"{name} {value}" for name, value in (facts or {}).items() if value]
     assumed = dict.fromkeys(line for each in made.values() for line in wording.assumptions(each))
     sections = [
@@ -209,9 +206,8 @@ def signature(certified: Sequence[str], new: Sequence[str] = ()) -> Iterator[Htm
     """Yield what must be confirmed, of the certificate and of the new episodes, and where to sign."""
     yield page.heading("To be confirmed by the person who signs")
     if new:
-        yield page.paragraph(
-            "No program can check these; the guarantee holds if all are true. Of the certificate:"
-        )
+        no_program = "No program can check these; the guarantee holds if all are true. Of the certificate:"
+        yield page.paragraph(no_program)
     yield page.bullets(certified, "confirm")
     if new:
         yield page.paragraph("Of the new episodes:")

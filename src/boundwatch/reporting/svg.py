@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.reporting.page import Html
-from boundwatch.reporting.wording import count, limits
+from boundwatch.reporting.wording import count, limits, shortened
 
 
 def svg(label: str, width: float, height: float, parts: Iterable[str]) -> Html:
@@ -213,8 +213,8 @@ def draw_limits(bars: Iterable[tuple[str, list[float]]], ends: tuple[float, floa
     for i, (name, values) in enumerate(rows):
         y = frame.top + 26 * i + 18
         mean, lower, upper = (frame.x((value - low) / (high - low)) for value in values)
-        shown = name if len(name) <= 24 else f"{name[:23]}…"
-        parts += [text(frame.left - 10, y + 4, shown, "end"), path("new", "M", lower, y, "H", upper)]
+        parts += [text(frame.left - 10, y + 4, shortened(name, 24), "end")]
+        parts += [path("new", "M", lower, y, "H", upper)]
         parts += [path("new", "M", end, y - 6, "v12") for end in (lower, upper)]
         parts.append(diamond(mean, y))
     parts.append(text(frame.x(0.5), frame.height - 8, what))

@@ -259,26 +259,25 @@ def shift(finding: Finding) -> str:
 
 def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     """Say how the rates of a detector's finding are to be read, and whether it could have alarmed at all."""
-    sentences = []
+    said = []
     if finding.verdict is Verdict.WITHIN:
-        sentences.append(
-            'Finding no evidence of a shift does not prove that there is none; it does not mean "safe".'
-        )
+        said = ['Finding no evidence of a shift does not prove that there is none; it does not mean "safe".']
         if finding.labels is None and detector.certificate.upper < 1 and not detector.could_alarm(finding.n):
-            sentences.append(
+            said.append(
                 f"With {count(finding.n, 'episode')}, even if every one had failed, the verdict could not "
                 "have been ADVERSE; run more (`boundwatch plan` says how many)."
             )
-    return [
-        *sentences,
-        *vacuous_limits(detector.certificate, finding),
-        *RATES,
-    ]
+    return [*said, *vacuous_limits(detector.certificate, finding), *RATES]
 
 
 def count(number: int | None, thing: str) -> str:
     """Say how many there are of something."""
     return f"{number} {thing if number == 1 else plural(thing)}"
+
+
+def shortened(name: str, most: int = 30) -> str:
+    """Return a name without its middle, if it is long: checkpoints differ at their ends."""
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-(most // 2) + 1 :]}"
 
 
 def plural(thing: str) -> str:
