@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 from benchmarks.small_files import FILES
 
-from boundwatch.errors import InvalidCost
+from boundwatch.errors import InvalidCost, InvalidSetting
 from boundwatch.readers import read_costs
 
 
@@ -23,3 +23,12 @@ def test_bounded(tmp_path, make, episodes):
         assert tracemalloc.get_traced_memory()[1] < 512 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("role", ["by", "strata", "policy"])
+def test_a_column_of_numbers_is_none_of_tasks(tmp_path, role):
+    path = tmp_path / "log.csv"
+    path.write_text("cost,trial\n" + "".join(f"0,{n}\n" for n in range(20_001)))
+    with pytest.raises(InvalidSetting, match="20,001 values") as refused:
+        read_costs(path, cost="cost", **{role: "trial"})
+    assert refused.value.where.column == "trial"

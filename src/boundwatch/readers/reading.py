@@ -30,6 +30,7 @@ from boundwatch.readers.table import MOST_LABELS, Block, Format, Table, too_larg
 from boundwatch.readers.text import TextRows, read_array
 
 _MOST_ROWS = 50_000_000
+_MOST_TASKS = 20_000  # a certificate of each takes some 8 kB
 _ROLES = ("strata", "cluster", "by", "policy", "id", "episode")
 _FILES: dict[str, Callable[[IO[bytes], str, Declared], Table]] = {
     "npy": npy.read,
@@ -284,7 +285,12 @@ def _notice(table: Table, costs: Array, taken: _Taken) -> None:
     design, keys, measure, named = declared.design, taken.keys, table.layout.measure, dict(taken.first)
     for role in ("strata", "by", "policy"):
         if role in keys:
-            named[taken.roles[role]] = keys[role]
+            column = taken.roles[role]
+            named[column] = keys[role]
+            if (values := len(set(keys[role]))) > _MOST_TASKS:
+                problem = f"has {values:,} values, more than {_MOST_TASKS:,} tasks, robots or policies"
+                where = Place(table.source, column=column)
+                raise InvalidSetting(problem, where=where, remedy="name theirs; numbers of trials are none")
     if measure.counted:  # their order, and that of the trials of a row, says nothing
         return
     if not taken.steps and design.cluster is None:  # repeats may well be alike
