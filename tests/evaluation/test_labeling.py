@@ -170,7 +170,7 @@ def test_another_sheet_and_files_with_gaps_are_refused(tmp_path):
     with pytest.raises(InvalidSetting, match="has a gap"):
         Labels(path, output)
     output.write_text("row,label\n1,yes\n")
-    with pytest.raises(InvalidSetting, match="does not say what was drawn"):
+    with pytest.raises(InvalidSetting, match="does not say which episodes were drawn"):
         Labels(path, output)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from boundwatch._support import files
+from boundwatch._support.describing import written
 from boundwatch._support.validation import check_costs
 from boundwatch.cli import output as out
 from boundwatch.cli.options import AT_LEAST_1
@@ -116,11 +115,8 @@ def _rollout(name: str, task: Task) -> Command:
 
 def _table(deployed: Deployment) -> str:
     """Return the costs, in digits that give the same numbers back, with what else is known, as CSV."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["cost", *deployed.columns])
-    writer.writerows(zip(deployed.costs.tolist(), *deployed.columns.values(), strict=True))
-    return file.getvalue()
+    rows = zip(deployed.costs.tolist(), *deployed.columns.values(), strict=True)
+    return written([("cost", *deployed.columns), *rows], "csv") + "\n"
 
 
 _TRAIN = "Train and certify a policy for a task. Needs the extra `train`."

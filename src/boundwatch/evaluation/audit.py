@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from boundwatch._support.describing import one_line
+from boundwatch._support.describing import one_line, written
 from boundwatch._support.validation import check_costs, check_level
 from boundwatch.bounds.audit import Audited, Judged, judge_errors, units_of
 from boundwatch.certificates.certificate import Certificate
@@ -249,13 +248,11 @@ class Audit:
             if name == "row" or name.startswith(COLUMN):
                 problem, remedy = "is called as the sheet's own columns are", "rename it, or show another"
                 raise InvalidSetting(problem, name="show", value=name, remedy=remedy)
-        text = io.StringIO(newline="")
         of = f"{len(self.drawn)} of {self.judged.size} episodes"
-        text.write(f"# boundwatch audit: {of} seed {self.seed} judged {self.digest}\n")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["row", *shown, "label"])
-        writer.writerows([rows[place], *(each[place] for each in shown.values()), ""] for place in self.drawn)
-        return text.getvalue()
+        lines: list[list[Any]] = [["row", *shown, "label"]]
+        lines += [[rows[place], *(each[place] for each in shown.values()), ""] for place in self.drawn]
+        head = f"# boundwatch audit: {of} seed {self.seed} judged {self.digest}"
+        return f"{head}\n{written(lines, 'csv')}\n"
 
     @classmethod
     def from_sheet(cls, judged: Episodes, text: str, source: str) -> tuple[Audit, dict[int, Any]]:
@@ -263,15 +260,14 @@ class Audit:
 
         Columns whose names begin with label hold successes (yes or no), one column per labeler.
         """
-        if (head := HEAD.search(text)) is None:
-            remedy = "give the file that boundwatch audit wrote, with its first line"
-            raise InvalidSetting("does not say which episodes were drawn", where=Place(source), remedy=remedy)
+        head, names, table = table_of(text, source)
         audit = cls(judged, seed=int(head[2]))
         if audit.digest != head[3]:
             problem, remedy = "was drawn for other opinions of the judge", "judge as before, or draw anew"
             raise ProvenanceMismatch(problem, where=Place(source), remedy=remedy)
         audit.draw(int(head[1]))
-        return audit, _labels(text, source, {row: place for place, row in enumerate(judged.numbers)})
+        places = {row: place for place, row in enumerate(judged.numbers)}
+        return audit, _labels(names, table, source, places)
 
 
 def _design(judged: Any, n: int, clusters: Sequence[Hashable] | None) -> tuple[Design, int | None]:
@@ -305,8 +301,11 @@ def _design(judged: Any, n: int, clusters: Sequence[Hashable] | None) -> tuple[D
     return design, units
 
 
-def table_of(text: str, source: str) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the columns and the rows of a sheet, as `Audit.sheet` or a spreadsheet wrote it."""
+def table_of(text: str, source: str) -> tuple[re.Match[str], list[str], list[dict[str, str]]]:
+    """Return the draw, the columns and the rows of a sheet, as `Audit.sheet` or a spreadsheet wrote it."""
+    if (head := HEAD.search(text)) is None:
+        remedy = "give the file that boundwatch audit wrote, with its first line"
+        raise InvalidSetting("does not say which episodes were drawn", where=Place(source), remedy=remedy)
     lines = [
         line for line in text.splitlines() if line.strip() and not line.lstrip('"\ufeff').startswith("#")
     ]
@@ -315,12 +314,13 @@ def table_of(text: str, source: str) -> tuple[list[str], list[dict[str, str]]]:
     if "row" not in names or not any(name.startswith(COLUMN) for name in names):
         remedy = "keep the columns that boundwatch audit wrote"
         raise InvalidSetting("has no columns row and label", where=Place(source), remedy=remedy)
-    return names, [{name: (row[name] or "").strip() for name in names} for row in reader]
+    return head, names, [{name: (row[name] or "").strip() for name in names} for row in reader]
 
 
-def _labels(text: str, source: str, places: Mapping[int, int]) -> dict[int, Any]:
+def _labels(
+    names: list[str], table: list[dict[str, str]], source: str, places: Mapping[int, int]
+) -> dict[int, Any]:
     """Return the labels of a sheet by the places of their rows; those without one are left out."""
-    names, table = table_of(text, source)
     columns = [name for name in names if name.startswith(COLUMN)]
     measure, found = Measure("success", column=COLUMN), dict[int, Any]()
     for line in table:

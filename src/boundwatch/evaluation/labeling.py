@@ -6,8 +6,6 @@ before it is acknowledged, so whoever ends the process, or the machine, loses no
 
 from __future__ import annotations
 
-import csv
-import io
 import mimetypes
 import threading
 from dataclasses import dataclass
@@ -18,8 +16,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from boundwatch._support import files
+from boundwatch._support.describing import written
 from boundwatch.errors import InvalidSetting, Place
-from boundwatch.evaluation.audit import COLUMN, HEAD, table_of
+from boundwatch.evaluation.audit import COLUMN, table_of
 from boundwatch.evaluation.phones import acting, guarded, run
 
 from starlette.exceptions import HTTPException  # isort: skip  # the page has refused where it is missing
@@ -118,14 +117,12 @@ class Labels:
 
     def _keep(self, changed: dict[Any, list[str]]) -> None:
         """Write all labels, the whole file or none of it; what is not on the disk is not known here."""
-        text, given = io.StringIO(newline=""), self._labels | changed
-        text.write(f"{self._head}\n")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*self._columns, *(f"{COLUMN} {name}" for name in given)])
+        given = self._labels | changed
+        lines = [[*self._columns, *(f"{COLUMN} {name}" for name in given)]]
         for i, row in enumerate(self._rows):
             said = (each[i] if i < len(each) else "" for each in given.values())
-            writer.writerow([*(row[name] for name in self._columns), *said])
-        files.write_text(self._output, text.getvalue())
+            lines.append([*(row[name] for name in self._columns), *said])
+        files.write_text(self._output, f"{self._head}\n{written(lines, 'csv')}\n")
         self._labels = given
 
     def _state(self, labeler: str | None) -> dict[str, Any]:
@@ -189,8 +186,5 @@ def _named(labeler: str | None) -> str:
 def _read(path: str | PathLike[str]) -> tuple[str, list[str], list[dict[str, str]]]:
     """Return the first line of a sheet, its columns and its rows."""
     text = files.read_bytes(path).decode("utf-8-sig", errors="replace")
-    names, rows = table_of(text, fspath(path))
-    if (head := HEAD.search(text)) is None:
-        remedy = "give the file that boundwatch audit wrote, with its first line"
-        raise InvalidSetting("does not say what was drawn", where=Place(fspath(path)), remedy=remedy)
+    head, names, rows = table_of(text, fspath(path))
     return f"# {head[0]}", names, rows
