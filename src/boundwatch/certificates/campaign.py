@@ -15,7 +15,7 @@ from boundwatch._support.validation import check_costs, check_flag
 from boundwatch.bounds.predicted_mean import Luck, MeanBets, luck_of
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.certificates.limits import PLAIN, fields_of, split_delta, with_predictions
-from boundwatch.certificates.record import InRounds, Rounds, mean_over, refuse_unknown, tasks_of
+from boundwatch.certificates.record import Rounds, mean_over, refuse_unknown, tasks_of
 from boundwatch.episodes.measure import Design, Measure, check_weights
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Refusal, SchemaMismatch
 
@@ -41,7 +41,7 @@ class _State:
     lucks: list[tuple[float, float, float]] | None = None
 
 
-class Campaign(InRounds, InTable):
+class Campaign(InTable):
     """Bounds a finished policy's expected cost after every trial, and certifies it whenever you stop.
 
     **Guarantee**: with probability at least 1 - `delta` over the draw of the trials, the expected cost lies
@@ -120,6 +120,16 @@ class Campaign(InRounds, InTable):
     def n(self) -> int:
         """How many trials there were; of several tasks, how many are in complete rounds."""
         return self.rounds * len(self._rounds.costs)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are complete; without strata each trial is one."""
+        return self._rounds.complete
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many trials of each task complete no round yet; the others are not named."""
+        return self._rounds.waiting
 
     @property
     def lower(self) -> float:

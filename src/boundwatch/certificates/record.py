@@ -435,22 +435,6 @@ class Rounds:
         return _in_order(complete, self.weights, binary=binary)
 
 
-class InRounds:
-    """What counts trials in rounds."""
-
-    _rounds: Rounds
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds are complete; without tasks, each trial is one."""
-        return self._rounds.complete
-
-    @property
-    def waiting(self) -> dict[str, int]:
-        """How many trials of each task complete no round yet; the others are not named."""
-        return self._rounds.waiting
-
-
 def rounds_of(strata: Sequence[Stratum]) -> Array:
     """Return the costs of strata that are kept in their order, (rounds, tasks)."""
     if len({each.n for each in strata}) != 1:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from boundwatch._support.schema import convert
-from boundwatch.certificates.record import InRounds, Rounds, refuse_unknown
+from boundwatch.certificates.record import Rounds, refuse_unknown
 from boundwatch.detectors import saving
 from boundwatch.detectors.anytime_detector import SIDES
 from boundwatch.detectors.family_test import Weighed
@@ -39,7 +39,7 @@ def share_of(rounds: int, lab: float) -> float:
     return rounds / (rounds + lab) - before / (before + lab)
 
 
-class RoundsTest(InRounds, SequentialTest):
+class RoundsTest(SequentialTest):
     """What `SequentialTest` makes of a certificate of the mean over tasks; `update` takes the task, too.
 
     **Guarantee**: if no task got worse, the probability that all together or any task is ever called ADVERSE
@@ -73,6 +73,16 @@ class RoundsTest(InRounds, SequentialTest):
     def thresholds(self) -> None:
         """There are none: levels are spent at looks."""
         return
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds are complete."""
+        return self._rounds.complete
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many trials of each task complete no round yet; the others are not named."""
+        return self._rounds.waiting
 
     @property
     def next_look(self) -> int:
