@@ -121,8 +121,9 @@ REFUSED = [
     (TIME, ["12", datetime.timedelta(seconds=12)], 1, None),
     (TIME, ["=A1"], 0, None),
     (PERCENT, ["yes"], 0, None),
-    (SCORE, ["good"], 0, None),
-    (SCORE, ["yes"], 0, None),
+    (SCORE, ["good"], 0, "success"),
+    (SCORE, ["yes"], 0, "success"),
+    (SCORE, ["mug"], 0, None),
 ]
 
 

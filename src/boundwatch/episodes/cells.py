@@ -31,8 +31,7 @@ _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _MONTH = "|".join(_MONTHS)
 _DATE = re.compile(rf"(\d\d?)[-. ]({_MONTH})\w*|({_MONTH})\w*[-. ](\d\d?)|\d{{4}}-(\d\d)-(\d\d)").fullmatch
 _MISSING = {"", "n/a", "na", "nan", "null", "none", "-", "--", "?", "#n/a", "#nv"}
-# The minus of typesetters, and what East Asian keyboards write instead of a point, a minus and a percent sign
-# (their digits Python knows).
+# The minus of typesetters, and the marks of East Asian keyboards, whose digits Python knows.
 _VARIANTS = {0x2212: "-", 0xFF0E: ".", 0xFF0C: ",", 0xFF0D: "-", 0xFF05: "%"}
 
 
@@ -100,9 +99,8 @@ def number(text: str) -> Number | None:
         value = float(plain.replace(",", ".") if comma else plain)
     except ValueError:
         return None
-    return Number(
-        value, "," if comma else "." if "." in plain else "", percent, comma and _THOUSANDS(plain) is not None
-    )
+    mark: Mark = "," if comma else "." if "." in plain else ""
+    return Number(value, mark, percent, comma and _THOUSANDS(plain) is not None)
 
 
 def is_missing(value: object) -> bool:
@@ -442,7 +440,9 @@ def _score(measure: Measure, text: str, state: Notation) -> float:
         score, counts = Argument("cost_range", (0, int(points[2]))), Argument("successes", measure.column)
         remedy = ("if it is a score, pass ", score, "; if it counts trials, use ", counts)
         raise InvalidCost(f"is a number of {points[2]}", value=text, remedy=remedy)
-    if normal(text) in _TIMEOUTS:
+    if outcome(text) is not None:
+        remedy = ("write a number, or read the column with ", Argument("success", measure.column))
+    elif normal(text) in _TIMEOUTS:
         worst = measure.ends[measure.kind == "cost"]
         remedy = ("say what that is with ", Argument("timeout_as", worst), " (the worst)")
     elif _DIGITS(text.strip()):
