@@ -161,10 +161,6 @@ class MeanBets:
         """Both; if they cross, one has failed, and they are moved outward."""
         return min(self.lower, self.upper), max(self.lower, self.upper)
 
-    def refuted(self, side: int) -> bool:
-        """Return whether every mean is refuted: as too low (0), or as too high (1)."""
-        return not self._means[side].size
-
     def add(self, cost: float, *lucks: Luck) -> None:
         """Count one more trial; of two policies, with the luck of each.
 

@@ -133,6 +133,7 @@ class Audit:
     ) -> None:
         self.judged: NDArray[np.float64] = check_costs(np.asarray(judged, dtype=np.float64), name="judged")
         self.design, self.units = _design(judged, self.judged.size, clusters)
+        self._rows: Sequence[int] | None = None  # of a sheet, by which people know episodes
         self.seed, self.binary = seed, bool(np.isin(self.judged, (0, 1)).all())
         self.digest = costs_digest(self.judged)
         self.drawn: list[int] = []
@@ -195,7 +196,8 @@ class Audit:
         first = known.index(False) if False in known else len(known)
         if any(known[first:]):
             problem = "was drawn and has no label, but later ones have: who skips episodes chooses them"
-            raise InvalidSetting(problem, name="place", value=self.drawn[first], remedy="label it, too")
+            name, rows = ("row", self._rows) if self._rows else ("place", range(self.judged.size))
+            raise InvalidSetting(problem, name=name, value=rows[self.drawn[first]], remedy="label it, too")
         return self.drawn[:first]
 
     def certificate(self, labels: Labels, delta: float = 0.05, **origin: Any) -> Certificate:
@@ -265,6 +267,7 @@ class Audit:
         if audit.digest != head[3]:
             problem, remedy = "was drawn for other opinions of the judge", "judge as before, or draw anew"
             raise ProvenanceMismatch(problem, where=Place(source), remedy=remedy)
+        audit._rows = judged.numbers
         audit.draw(int(head[1]))
         places = {row: place for place, row in enumerate(judged.numbers)}
         return audit, _labels(names, table, source, places)
