@@ -245,12 +245,12 @@ def test_two_connections_see_each_other(tmp_path):
     assert one.status == two.status
 
 
-def test_a_disk_that_refuses_is_said_and_nothing_is_half_kept(tmp_path):
+def test_a_disk_that_refuses_is_said_and_nothing_is_half_kept(tmp_path, monkeypatch):
     ev = Evaluation.start(tmp_path / "e.db", protocol())
     trial = ev.next()
     blocker = sqlite3.connect(tmp_path / "e.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    ev._log._file.execute("PRAGMA busy_timeout = 0")
+    monkeypatch.setattr("boundwatch.evaluation.log._PATIENCE", 0.0)
     with pytest.raises(Refusal, match="is locked"):
         ev.record(trial, success=True)
     blocker.execute("ROLLBACK")

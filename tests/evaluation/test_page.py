@@ -367,12 +367,14 @@ def test_a_message_that_does_not_arrive_is_given_up(serving, monkeypatch):
         assert slow.recv(100).startswith(b"HTTP/1.1 408")
 
 
-def test_what_is_wrong_with_the_file_is_not_said_to_phones_and_sent_again(serving, tmp_path, capfd):
+def test_what_is_wrong_with_the_file_is_not_said_to_phones_and_sent_again(
+    serving, tmp_path, capfd, monkeypatch
+):
     path = tmp_path / f"{NAMES[0]}.db"
     evaluation, phone = serving(path)
     phone.send()
     phone.record(success=True)
-    evaluation._log._file.execute("PRAGMA busy_timeout = 0")
+    monkeypatch.setattr("boundwatch.evaluation.log._PATIENCE", 0.0)
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     status, _, text = request(phone.port, "POST", "/api/record", json.dumps(phone.sent[0]))

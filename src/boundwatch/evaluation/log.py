@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from boundwatch._support import files
@@ -76,15 +78,26 @@ class Log:
     def writing(self) -> Iterator[None]:
         """Keep others from writing; what was added in the block is on the disk after it, or none of it."""
         with self._naming():
-            self._file.execute("BEGIN IMMEDIATE")
+            self._ask("BEGIN IMMEDIATE")
             try:
                 yield
-                self._file.execute("COMMIT")
+                self._ask("COMMIT")
             except BaseException:
                 self.rewind()
                 with suppress(sqlite3.Error):
                     self._file.execute("ROLLBACK")
                 raise
+
+    def _ask(self, statement: str, *values: int) -> sqlite3.Cursor:
+        """Run a statement that others may keep waiting, and ask often: SQLite does ten times per second."""
+        ends = monotonic() + _PATIENCE
+        while True:
+            try:
+                return self._file.execute(statement, values)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() >= ends:
+                    raise
+            sleep(random.uniform(0.0005, 0.01))  # noqa: S311
 
     def append(self, kind: str, content: dict[str, Any]) -> Row:
         """Add a row, inside `writing`."""
@@ -98,8 +111,7 @@ class Log:
     def rows(self) -> Iterator[Row]:
         """Yield the rows that were added since the last time; one that does not follow is refused."""
         with self._naming():
-            query = "SELECT * FROM log WHERE number > ? ORDER BY number"
-            rows = self._file.execute(query, (self.length,)).fetchall()
+            rows = self._ask("SELECT * FROM log WHERE number > ? ORDER BY number", self.length).fetchall()
         for number, time, kind, text, digest in rows:
             if number != self.length + 1:
                 raise self._broken(f"row {self.length + 1} is missing")
@@ -111,7 +123,7 @@ class Log:
     def check_end(self) -> None:
         """Refuse a log whose last rows were deleted."""
         with self._naming():
-            latest = self._file.execute("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
+            latest = self._ask("SELECT seq FROM sqlite_sequence WHERE name = 'log'").fetchone()
         if latest is None or latest[0] != self.length:
             raise self._broken(f"rows after {self.length} are missing")
 
@@ -123,7 +135,7 @@ class Log:
     def secret(self) -> str:
         """What the order and the letters are drawn from."""
         with self._naming():
-            found = self._file.execute("SELECT secret FROM sealed").fetchall()
+            found = self._ask("SELECT secret FROM sealed").fetchall()
         if len(found) != 1:
             raise self._broken("its sealed key is missing")
         return str(found[0][0])
@@ -146,6 +158,7 @@ class Log:
             if (version := file.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
                 problem = f"has version {version}, and this release reads version {_VERSION}"
                 raise SchemaMismatch(problem, where=self._place, remedy="use the release that began it")
+            file.execute("PRAGMA busy_timeout = 0")  # from now on, `_ask` waits
         except BaseException:
             file.close()
             raise
