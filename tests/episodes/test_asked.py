@@ -75,10 +75,10 @@ def test_a_stream_is_asked_about_at_the_second_task_also_after_a_restart():
 
     first, second = [Line(1, b"task,ok"), Line(2, b"mug,yes")], [Line(3, b"mug,no"), Line(4, b"bowl,no")]
     before = reader()
-    assert len(before.read(first).trials) == 1
+    assert len(before.trials(first).trials) == 1
     after = reader()
     after.restore(before.state)
-    taken = after.read(second, lenient=True)
+    taken = after.trials(second, lenient=True)
     assert (len(taken.trials), taken.lines, taken.fault.where.number) == (1, 1, 4)
     for design in ({"by": "task"}, {"where": {"task": "mug"}}):
-        assert reader(**design).read(first + second).fault is None
+        assert reader(**design).trials(first + second).fault is None

@@ -43,7 +43,7 @@ def test_a_stream_and_a_file_mean_the_same(tmp_path, sheet):
         some, given = reader(**columns), lines(text)
         found = []
         for start in range(0, len(given), size):
-            taken = some.read(given[start : start + size])
+            taken = some.trials(given[start : start + size])
             found += taken.trials
             again = reader(**columns)  # as after a kill
             again.restore(json.loads(json.dumps(some.state)))
@@ -53,10 +53,10 @@ def test_a_stream_and_a_file_mean_the_same(tmp_path, sheet):
 
 def test_lines_before_a_malformed_one_are_read_and_the_rest_if_it_is_passed_over():
     given = lines("trial,cost\n1,0.5\n2,x\n3,0.25\n")
-    strict = reader().read(given)
+    strict = reader().trials(given)
     assert ([one.cost for one in strict.trials], strict.lines) == ([0.5], 2)
     assert (strict.fault.where.number, strict.fault.where.column) == (3, "cost")
-    lenient = reader().read(given, lenient=True)
+    lenient = reader().trials(given, lenient=True)
     assert [one.number for one in lenient.trials] == [2, 4]
     assert [number for number, _ in lenient.skipped] == [3]
 
@@ -64,28 +64,28 @@ def test_lines_before_a_malformed_one_are_read_and_the_rest_if_it_is_passed_over
 def test_reading_goes_back_to_the_last_trial_that_was_counted():
     some, given = reader(), lines("cost\n0.5\n\n0.25\n0.75\n")
     before = some.state
-    assert len(some.read(given).trials) == 3
+    assert len(some.trials(given).trials) == 3
     done = some.go_back(before, given, 2)
-    assert [one.cost for one in some.read(given[done:]).trials] == [0.75]
+    assert [one.cost for one in some.trials(given[done:]).trials] == [0.75]
 
 
 def test_ids_and_tasks():
     some = reader(success="ok", by="robot", id="n", where={"site": "lab"})
-    found = some.read(lines("n;robot;site;ok\n7;arm;lab;no\n8;arm;home;no\nx;arm;lab;yes\n")).trials
+    found = some.trials(lines("n;robot;site;ok\n7;arm;lab;no\n8;arm;home;no\nx;arm;lab;yes\n")).trials
     assert found == [Trial(2, 1.0, "arm", 7), Trial(4, 0.0, "arm", "x")]
-    fault = some.read([Line(5, b";arm;lab;yes")]).fault
+    fault = some.trials([Line(5, b";arm;lab;yes")]).fault
     assert (fault.where.number, fault.where.column) == (5, "n")
 
 
 def test_predictions_are_columns():
     some = reader(predicted="critic", unlabeled="others")
     text = '{"cost": 0.5, "critic": 0.4, "others": "0.1 0.2"}\n{"cost": 0.5, "critic": null, "others": ""}\n'
-    assert [one.predictions for one in some.read(lines(text)).trials] == [(0.4, [0.1, 0.2]), None]
-    assert isinstance(some.read([Line(3, b'{"cost": 0, "critic": "x", "others": ""}')]).fault, InvalidCost)
+    assert [one.predictions for one in some.trials(lines(text)).trials] == [(0.4, [0.1, 0.2]), None]
+    assert isinstance(some.trials([Line(3, b'{"cost": 0, "critic": "x", "others": ""}')]).fault, InvalidCost)
 
 
 def test_a_missing_column_is_refused_by_its_name():
-    fault = reader(success="grasped").read(lines('{"ok": true}\n')).fault
+    fault = reader(success="grasped").trials(lines('{"ok": true}\n')).fault
     assert isinstance(fault, InvalidCost | InvalidSetting)
     assert "grasped" in str(fault)
 
@@ -96,7 +96,7 @@ def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_fi
     whole = trials_of(read_costs(tmp_path / "f.csv", success="ok", where={"site": "field"}))
     for size in (1, 2, 5):
         some, given = reader(success="ok", where={"site": "field"}), lines(text)
-        taken = [some.read(given[start : start + size]) for start in range(0, len(given), size)]
+        taken = [some.trials(given[start : start + size]) for start in range(0, len(given), size)]
         assert [each.fault for each in taken] == [None] * len(taken)
         found = [one for each in taken for one in each.trials]
         assert [(one.number, one.cost) for one in found] == [(one.number, one.cost) for one in whole]
@@ -105,7 +105,7 @@ def test_rows_that_were_not_asked_for_may_lack_an_outcome_in_a_stream_as_in_a_fi
 
 def test_an_id_of_thousands_of_digits_is_a_name():
     digits = "9" * 5000
-    taken = reader(success="ok", id="n").read(lines(f"n,ok\n7,yes\n{digits},no\n"))
+    taken = reader(success="ok", id="n").trials(lines(f"n,ok\n7,yes\n{digits},no\n"))
     assert [one.id for one in taken.trials] == [7, digits]
 
 
@@ -125,7 +125,7 @@ def test_words_and_numbers_in_a_column_of_costs_are_refused_however_lines_come(t
         read_costs(tmp_path / "f.csv", cost="v")
     for size in (1, 2, 1000):
         some, given = reader(cost="v"), lines(text)
-        faults = [some.read(given[at : at + size]).fault for at in range(0, len(given), size)]
+        faults = [some.trials(given[at : at + size]).fault for at in range(0, len(given), size)]
         assert any(isinstance(fault, InvalidCost) for fault in faults)
 
 
@@ -137,4 +137,4 @@ def test_a_row_that_was_not_asked_for_may_be_empty_below_a_word(tmp_path):
 def test_a_whole_number_is_one_id_however_json_writes_it():
     some = reader(success="ok", id="trial")
     lines = [Line(1, b'{"trial": 1, "ok": true}'), Line(2, b'{"trial": 1.0, "ok": true}')]
-    assert [repr(trial.id) for trial in some.read(lines).trials] == ["1", "1"]
+    assert [repr(trial.id) for trial in some.trials(lines).trials] == ["1", "1"]

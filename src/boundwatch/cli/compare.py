@@ -389,7 +389,7 @@ def _arrivals(path: str, reading: Reading, predictions: Predictions, *, binary: 
     """Return the trials of a file, with `wait` as its lines are written."""
     why = "--follow or --predicted"
     reader = reading.read_lines(path, why, answers=ANSWERS, binary=binary, **vars(predictions))
-    found = Arrivals(path, iter(()), lambda: reader.measure, binary)
+    found = Arrivals(path, iter(()), lambda: reader.layout.measure, binary)
 
     def came() -> Iterator[tuple[int, float] | None]:
         for each in arriving(path, reader, wait=wait):

@@ -171,7 +171,9 @@ def _lines(stream: str, reading: Reading, rule: Stopping, predictions: Predictio
                 raise InvalidCost(problem, where=Place(stream), remedy="send at least one trial of each")
             first.append(trial)
         tasks = seen
-    return _Source(chain(first, trials), design, lambda: (reader.measure, reader.says_yes_or_no), tasks)
+    return _Source(
+        chain(first, trials), design, lambda: (reader.layout.measure, reader.says_yes_or_no), tasks
+    )
 
 
 def _whole(stream: str, reading: Reading, binary: bool | None) -> _Source:

@@ -277,7 +277,7 @@ def _print_end(session: Watch, *, as_json: bool, rows: Sequence[int] = ()) -> No
 
     `rows` are the numbers of the rows that a machine judged.
     """
-    for note in [] if session.reader is None else session.reader.notes:
+    for note in [] if session.reader is None else session.reader.said:
         out.warn(f"note: {session.source}: {note}")
     if session.unfinished is not None:
         out.warn(f"line {session.unfinished} has no newline yet; it is left for the next time")
@@ -327,8 +327,8 @@ def _print_rows(rows: Iterator[tuple[str, str]]) -> None:
 
 
 def _of_all(session: Watch) -> Iterator[tuple[str, str]]:
-    if session.reader is not None and session.reader.is_open:
-        yield "costs", f"{session.source}: {session.reader.measure}"
+    if session.reader is not None and session.reader.names:
+        yield "costs", f"{session.source}: {session.reader.layout.measure}"
     assumed = "the guarantee assumes that no episode was left out"
     if session.skipped:
         yield "skipped", f"{count(session.skipped, 'malformed line')}, not counted; {assumed}"

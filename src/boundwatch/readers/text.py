@@ -39,16 +39,8 @@ _SAVE = "save it as UTF-8 (in Excel: CSV UTF-8)"
 class TextRows(Rows):
     """Reads a text line by line, however many lines come at a time; `state` is that of an earlier one."""
 
-    def __init__(
-        self,
-        declared: Declared,
-        source: str,
-        state: Mapping[str, Any] | None = None,
-        *,
-        by_line: bool = False,
-    ) -> None:
+    def __init__(self, declared: Declared, source: str, state: Mapping[str, Any] | None = None) -> None:
         super().__init__(declared, source)
-        self.by_line = by_line
         self.file_format: Format = "csv"
         self.lines = 0
         self.delimiter = ""

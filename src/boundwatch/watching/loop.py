@@ -287,7 +287,7 @@ class Watch(Progress):
         """Count the lines of a batch and put that into the store; return what made it stop."""
         assert self.reader is not None  # noqa: S101  (lines are read by it)
         before = self.reader.state
-        taken = self.reader.read(batch.lines, lenient=self.lenient)
+        taken = self.reader.trials(batch.lines, lenient=self.lenient)
         lines, fault = taken.lines, taken.fault
         counted, stopped = self._count(taken.trials, events)
         if stopped is not None or counted < len(taken.trials):
@@ -380,7 +380,7 @@ class Watch(Progress):
         """Say what makes a verdict doubtful that did not before; return that these are no new costs."""
         if self.reader is None:  # a whole file was compared when it was read
             return None
-        stream, measure = trial.stream, self.reader.measure
+        stream, measure = trial.stream, self.reader.layout.measure
         detector = self.detectors[stream]
         called = ": ".join(filter(None, (self.source, stream)))
         if detector.n == 0:

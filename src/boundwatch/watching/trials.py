@@ -12,7 +12,6 @@ from boundwatch._support.validation import check_predictions
 from boundwatch.episodes.cells import outcome
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.episodes.measure import Measure
 from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place, Refusal
 from boundwatch.readers.lines import Batch
 from boundwatch.readers.table import Block, Line
@@ -44,7 +43,7 @@ class Taken(NamedTuple):
     fault: Refusal | None = None
 
 
-class TrialReader:
+class TrialReader(TextRows):
     """Reads lines as they come; whatever comes at once, the trials are the same.
 
     `declared` says how.
@@ -53,60 +52,41 @@ class TrialReader:
     --------
     >>> reader = TrialReader(Declared.of(success="ok", id="trial", by="robot"), "log")
     >>> lines = [Line(1, b"trial;robot;ok"), Line(2, b"7;arm-1;no")]
-    >>> reader.read(lines).trials
+    >>> reader.trials(lines).trials
     [Trial(number=2, cost=1.0, stream='arm-1', id=7, predictions=None, stratum='', label=None)]
     """
 
+    by_line = True
+
     def __init__(self, declared: Declared, source: str) -> None:
-        self.source, self.declared = source, declared
-        self._rows = TextRows(declared, source, by_line=True)
+        super().__init__(declared, source)
         self._cell: Any = None  # the first one
         self._state: dict[str, Any] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the columns, and so the measure, are known."""
-        return bool(self._rows.names)
-
-    @property
-    def measure(self) -> Measure:
-        """How the costs are read, once the columns are known."""
-        return self._rows.layout.measure
 
     @property
     def says_yes_or_no(self) -> bool:
         """Whether trials succeed or fail, so that nothing is in between: by the measure or the first cell."""
         is_word = isinstance(self._cell, str) and outcome(self._cell) is not None
-        of_success = self.is_open and self.measure.kind == "success"
+        of_success = bool(self.names) and self.layout.measure.kind == "success"
         return is_word or isinstance(self._cell, bool) or of_success
-
-    @property
-    def lines(self) -> int:
-        """How many lines were read."""
-        return self._rows.lines
-
-    @property
-    def notes(self) -> list[str]:
-        """What was done to read the lines so far."""
-        return self._rows.said
 
     @property
     def state(self) -> dict[str, Any]:
         """What must be known to go on, as plain JSON values that do not change any more."""
         if self._state is None:
-            self._state = json.loads(json.dumps(self._rows.state))
+            self._state = json.loads(json.dumps(super().state))
         return self._state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was taken."""
-        self._rows = TextRows(self.declared, self.source, state, by_line=True)
+        super().__init__(self.declared, self.source, state)
         self._state = state
 
     def begin(self) -> None:
         """Go on with another sender, which does not end a cell that the last one has begun."""
-        self._rows.pending, self._state = [], None
+        self.pending, self._state = [], None
 
-    def read(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
+    def trials(self, lines: Sequence[Line], *, lenient: bool = False) -> Taken:
         """Return the trials in some lines, up to the first line that is none; `lenient` passes over these."""
         before = self.state
         try:
@@ -131,27 +111,22 @@ class TrialReader:
         self.restore(before)
         done = 0
         while trials > 0:
-            trials -= len(self.read(lines[done : done + 1], lenient=True).trials)
+            trials -= len(self.trials(lines[done : done + 1], lenient=True).trials)
             done += 1
         return done
 
-    def end(self) -> None:
-        """Refuse what is not whole, when no more lines come."""
-        self._rows.end()
-
     def _take(self, lines: Sequence[Line]) -> list[Trial]:
         self._state = None
-        rows = self._rows
-        if (found := rows.take_lines(lines)) is None or not len(block := rows.chosen(found)):
+        if (found := self.take_lines(lines)) is None or not len(block := self.chosen(found)):
             return []
-        costs = rows.costs(block).costs.tolist()
+        costs = self.costs(block).costs.tolist()
         if self._cell is None:
-            self._cell = block.columns[rows.wanted[0]][0]
+            self._cell = block.columns[self.wanted[0]][0]
         return self._placed(block, costs)
 
     def _placed(self, block: Block, costs: list[float]) -> list[Trial]:
         """Return trials with what the design says of them."""
-        roles, nothing = self._rows.layout.roles, [""] * len(block)
+        roles, nothing = self.layout.roles, [""] * len(block)
         tasks, strata = (block.names(*roles[each]) if each in roles else nothing for each in ("by", "strata"))
         ids: Iterable[Any] = repeat(None)
         if "id" in roles:
@@ -168,7 +143,7 @@ class TrialReader:
             raise InvalidCost("is empty", where=self._at(number, self.declared.design.id), remedy=remedy)
         if isinstance(cell, float) and cell.is_integer():  # JSON has one kind of number: 1.0 is 1
             return int(cell)
-        is_text = isinstance(cell, str) and self._rows.file_format != "jsonl"
+        is_text = isinstance(cell, str) and self.file_format != "jsonl"
         return int(cell) if is_text and cell.isdecimal() and len(cell) <= _LONGEST_NUMBER else cell
 
     def _predictions(self, first: Any, second: Any, number: int) -> tuple[float, list[float]] | None:
@@ -224,14 +199,14 @@ def read_on(batches: Iterable[Batch], reader: TrialReader) -> Iterator[Trial | s
     for batch in batches:
         if batch.note:
             yield batch.note
-        taken = reader.read(batch.lines)
+        taken = reader.trials(batch.lines)
         yield from taken.trials
         if taken.fault is not None:
             raise taken.fault
         if not batch.lines:
-            if not asked and reader.lines > 1 and not reader.is_open:
+            if not asked and reader.lines > 1 and not reader.names:
                 asked = True
                 yield "no trial and no column to read so far; name the column"
             yield None
     reader.end()
-    yield from reader.notes
+    yield from reader.said
