@@ -162,18 +162,16 @@ def _lines(stream: str, reading: Reading, rule: Stopping, predictions: Predictio
     options = "--follow, --predicted or a pipe"
     reader = reading.read_lines(stream, options, answers=ANSWERS, **vars(predictions))
     design = replace(reader.declared.design, predicted=None, unlabeled=None)
-    trials: Iterator[Trial] = filter(None, arriving(stream, reader, wait=rule.follow))
+    come: Iterator[Trial] = filter(None, arriving(stream, reader, wait=rule.follow))
     tasks, first = design.weights or None, list[Trial]()
     if design.strata is not None and tasks is None:
         while len(seen := dict.fromkeys((trial.stratum for trial in first), 1.0)) < (rule.tasks or 1):
-            if (trial := next(trials, None)) is None:
+            if (trial := next(come, None)) is None:
                 problem = f"only {len(seen)} of {rule.tasks} tasks came, so no round is complete"
                 raise InvalidCost(problem, where=Place(stream), remedy="send at least one trial of each")
             first.append(trial)
         tasks = seen
-    return _Source(
-        chain(first, trials), design, lambda: (reader.layout.measure, reader.says_yes_or_no), tasks
-    )
+    return _Source(chain(first, come), design, lambda: (reader.layout.measure, reader.says_yes_or_no), tasks)
 
 
 def _whole(stream: str, reading: Reading, binary: bool | None) -> _Source:
