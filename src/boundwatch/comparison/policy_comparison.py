@@ -18,7 +18,7 @@ from boundwatch._support.schema import Level, Probability, convert
 from boundwatch._support.validation import check_costs, check_flag, check_level, check_margin
 from boundwatch.bounds.bets import Bets, CostGrid
 from boundwatch.bounds.joint_evidence import references_of, sides_against
-from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, alarm_line
+from boundwatch.bounds.joint_region import MOST_REFERENCE_TRIALS, SMALLEST_TOTAL, alarm_line
 from boundwatch.bounds.predicted_mean import Luck, luck_of
 from boundwatch.comparison.betting import DifferenceBets, MarginBets
 from boundwatch.comparison.finding import SIDES, ComparisonFinding, ComparisonVerdict
@@ -135,6 +135,9 @@ class PolicyComparison:
         if self.finished and (self.paired or not self.binary or self.horizon is not None or self.tasks > 1):
             problem = "goes with independent trials of 0 and 1, of one task, without a horizon"
             raise InvalidSetting(problem, name="finished", value=True, remedy="leave it out")
+        if self.finished and self.alpha < SMALLEST_TOTAL:
+            problem = f"is below {SMALLEST_TOTAL:g}, too small to prove a line for a finished policy"
+            raise InvalidSetting(problem, name="alpha", value=self.alpha)
         if self.predictions and (self.finished or self.tasks > 1 or self.horizon is not None):
             problem = "go with one task, not finished, without a horizon"
             raise InvalidSetting(problem, name="predictions", remedy="leave them out")
