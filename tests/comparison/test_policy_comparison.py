@@ -181,10 +181,10 @@ def test_the_finished_policy_stays_a_while_b_outgrows_it():
         bw.PolicyComparison(binary=True, paired=False, finished=True).update(cost_b=0.0)
 
 
-@pytest.mark.parametrize("other", [{"paired": True}, {"binary": False}, {"horizon": 50}, {"tasks": 2}])
+@pytest.mark.parametrize(
+    "other", [{"paired": True}, {"binary": False}, {"horizon": 50}, {"tasks": 2}, {"alpha": 1e-7}]
+)
 def test_a_finished_policy_goes_with_nothing_else(other):
     bw.PolicyComparison(finished=True, binary=True, paired=False)
     with pytest.raises(InvalidSetting, match="independent trials of 0 and 1, of one task, without a horizon"):
         bw.PolicyComparison(**{"finished": True, "binary": True, "paired": False} | other)
-    with pytest.raises(InvalidSetting, match=r"alpha = 1e-07 is below 1e-06"):
-        bw.PolicyComparison(1e-7, finished=True, binary=True, paired=False)

@@ -76,8 +76,7 @@ def _weights(totals: Counts, trials: Counts) -> Counts:
     common = totals.sum() / trials.sum()
     rates = np.clip((totals + _SHRUNK_BY * common) / (trials + _SHRUNK_BY), 0.001, 0.999)
     precision = 1 / (rates * (1 - rates))
-    weights: Counts = _LOWEST_WEIGHT + np.round(_MORE_WEIGHT * precision / precision.max()).astype(np.int64)
-    return weights
+    return np.asarray(_LOWEST_WEIGHT + np.round(_MORE_WEIGHT * precision / precision.max()).astype(np.int64))
 
 
 def _tail(parts: list[tuple[int, Array]], beyond: int) -> float:

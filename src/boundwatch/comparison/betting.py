@@ -40,15 +40,13 @@ class DifferenceBets:
 
     def log_factors(self, cost_a: float | Array, cost_b: float | Array) -> Array:
         """Return the logarithm of what a pair of costs (or a column of them) does to each bet."""
-        logs: Array = np.log1p(self._steepness * (cost_b - cost_a - self._margin))
-        return logs
+        return np.asarray(np.log1p(self._steepness * (cost_b - cost_a - self._margin)))
 
     def wealth(self, differing: int) -> Array:
         """Return the wealth after pairs that differ by 1, for b = 0, 1, … of them against B."""
         b = np.arange(differing + 1)[:, None]
         logs = b * self.log_factors(0.0, 1.0) + (differing - b) * self.log_factors(1.0, 0.0)
-        total: Array = np.exp(logs + self.log_shares).sum(axis=1)
-        return total
+        return np.asarray(np.exp(logs + self.log_shares).sum(axis=1))
 
 
 class MarginBets(DifferenceBets):

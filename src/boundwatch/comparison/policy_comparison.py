@@ -132,12 +132,10 @@ class PolicyComparison:
         self.tasks = _whole(tasks, "tasks", "tasks")
         self.horizon = check_horizon(horizon, binary=self.binary, tasks=self.tasks)
         self.margin = check_margin(margin, zero=True)
-        if self.finished and (self.paired or not self.binary or self.horizon is not None or self.tasks > 1):
-            problem = "goes with independent trials of 0 and 1, of one task, without a horizon"
+        other = self.paired or self.horizon is not None or self.tasks > 1 or self.alpha < SMALLEST_TOTAL
+        if self.finished and (other or not self.binary):
+            problem = "goes with independent trials of 0 and 1, of one task, without a horizon, alpha >= 1e-6"
             raise InvalidSetting(problem, name="finished", value=True, remedy="leave it out")
-        if self.finished and self.alpha < SMALLEST_TOTAL:
-            problem = f"is below {SMALLEST_TOTAL:g}, too small to prove a line for a finished policy"
-            raise InvalidSetting(problem, name="alpha", value=self.alpha)
         if self.predictions and (self.finished or self.tasks > 1 or self.horizon is not None):
             problem = "go with one task, not finished, without a horizon"
             raise InvalidSetting(problem, name="predictions", remedy="leave them out")

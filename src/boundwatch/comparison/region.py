@@ -215,8 +215,7 @@ def _rate_pairs(smallest: float, largest: float, middles: int) -> tuple[Array, A
 
 def _fold(angles: Array) -> Array:
     """Rates p and 1 - p are alike."""
-    folded: Array = np.minimum(angles, np.pi / 2 - angles)
-    return folded
+    return np.asarray(np.minimum(angles, np.pi / 2 - angles))
 
 
 def _backward(worlds: list[Array], price: Array, miss: float) -> list[Counts]:

@@ -19,16 +19,14 @@ Counts = NDArray[np.int64]
 
 def outcomes(n: int, rates_a: Array, rates_b: Array, weights: Array) -> Array:
     """Return the weighted chances of (a, b) after n pairs when nothing stops them."""
-    value: Array = (binomial(n, rates_a) * weights) @ binomial(n, rates_b).T
-    return value
+    return np.asarray((binomial(n, rates_a) * weights) @ binomial(n, rates_b).T)
 
 
 def order_shares(n: int) -> Array:
     """Return the share of (a, b) in all orders with its a + b: C(n, a) C(n, b)/C(2n, a + b)."""
     k = np.arange(n + 1)
     one = log_choose(n, k)
-    value: Array = np.exp(one[:, None] + one - log_choose(2 * n, k[:, None] + k))
-    return value
+    return np.asarray(np.exp(one[:, None] + one - log_choose(2 * n, k[:, None] + k)))
 
 
 def back(values: Array, n: int) -> Array:
@@ -60,5 +58,4 @@ def forward(needed: list[Counts]) -> Array:
 def binomial(n: int, rates: Array | float) -> Array:
     """Return the binomial probabilities of 0, 1, …, n (rows) at some rates (columns)."""
     k = np.arange(n + 1)[:, None]
-    value: Array = np.exp(log_choose(n, k) + xlogy(k, rates) + xlogy(n - k, 1 - rates))
-    return value
+    return np.asarray(np.exp(log_choose(n, k) + xlogy(k, rates) + xlogy(n - k, 1 - rates)))

@@ -161,8 +161,7 @@ def _over_pairs(within: Array, differing: float, start: float = 0.0, most: int =
         chances = binomial(n, np.array([differing]))[:, 0]
         sizes.append(n)
         power.append(start + float(chances @ within[np.minimum(np.arange(n + 1), within.size - 1)]))
-    value: Array = np.interp(np.arange(sizes[-1] + 1), sizes, power)
-    return value
+    return np.asarray(np.interp(np.arange(sizes[-1] + 1), sizes, power))
 
 
 def _extend(region: SignRegion, most: int) -> list[int]:
