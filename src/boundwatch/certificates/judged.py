@@ -152,9 +152,8 @@ class JudgedCampaign:
 
     def update(self, judged: float, label: float | None = None) -> JudgedCampaign:
         """Take what the judge says of one more trial, and its label if it is known; return the campaign."""
-        said, *labels = check_costs(
-            [judged, *([] if label is None else [label])], binary=self.binary
-        ).tolist()
+        costs = [judged] if label is None else [judged, label]
+        said, *labels = check_costs(costs, binary=self.binary).tolist()
         self._drawing.receive(said, labels[0] if labels else None)
         return self._go_on()
 
@@ -186,4 +185,5 @@ class JudgedCampaign:
 
     def __str__(self) -> str:
         known = f"{len(self._drawing.judged)} judged trials and {len(self._drawing.labels)} labels"
-        return f"the expected cost is between {self.lower:.4g} and {self.upper:.4g} after {known}"
+        what = "failure rate" if self.binary else "expected cost"
+        return f"the {what} is between {self.lower:.4g} and {self.upper:.4g} after {known}"

@@ -79,7 +79,8 @@ class Plan:
         if once is not None:
             found = f"one look has a power of 90 % after {once} trials (a few more may have slightly less)"
         how = "judged jointly with the certificate's" if self.joint else "against the certified limit"
-        return f"{self.verdict.name} at an expected cost of {self.cost:.4g}: {found}, {how}"
+        what = "a failure rate" if self.caveat is None else "an expected cost"
+        return f"{self.verdict.name} at {what} of {self.cost:.4g}: {found}, {how}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
