@@ -13,6 +13,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import islice
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
@@ -364,17 +365,16 @@ class EvidenceFinding(Finding):
 
     @cached_property
     def _logs(self) -> tuple[float, float]:
-        """The log e-values of both sides, computed together with those of all findings that are held."""
+        """The log e-values of both sides, computed together with those of other findings that are held."""
         evidence = self._evidence
-        held = list(({id(self): self} | dict(evidence.held)).values())
-        evidence.held.clear()
-        for start in range(0, len(held), _AT_ONCE):
-            part = held[start : start + _AT_ONCE]
-            sides = [one._now for one in part], [one._ended for one in part]
-            several = [{name: np.array([row[name] for row in rows]) for name in rows[0]} for rows in sides]
-            logs = [evidence.log_e_values(side, rows).tolist() for side, rows in enumerate(several)]
-            for one, found in zip(part, zip(*logs, strict=True), strict=True):
-                one.__dict__["_logs"] = found
+        evidence.held.pop(id(self), None)
+        part = [self, *islice(evidence.held.values(), _AT_ONCE - 1)]  # who reads one may not read all
+        sides = [one._now for one in part], [one._ended for one in part]
+        several = [{name: np.array([row[name] for row in rows]) for name in rows[0]} for rows in sides]
+        logs = [evidence.log_e_values(side, rows).tolist() for side, rows in enumerate(several)]
+        for one, found in zip(part, zip(*logs, strict=True), strict=True):
+            evidence.held.pop(id(one), None)
+            one.__dict__["_logs"] = found
         known: tuple[float, float] = self.__dict__["_logs"]
         return known
 
