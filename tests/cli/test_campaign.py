@@ -101,6 +101,7 @@ def test_what_is_refused(run, tmp_path):
     for arguments, complaint in {
         ("bad.txt", "--cost", "1", "--at-most", "9"): "line 2",
         ("empty.txt", "--cost", "1", "--at-most", "9"): "at least one is needed",
+        ("bad.txt", "--cost", "1", "--until-width", "0"): "--until-width = 0 is outside (0, 1)",
         ("bad.txt", "--cost", "1", "--until-width", "3"): "--until-width = 3 is outside (0, 1)",
         ("bad.txt", "--cost", "1", "--at-most", "9", "--by", "robot"): "--by does not go",
         ("bad.txt", "--cost", "1", "--at-most", "9", "--method", "kl"): "--method does not go",

@@ -448,6 +448,7 @@ USAGE = {
     "plan certificate.json --cost 0.9 --seed 3": "--seed is for simulations",
     "plan --cost 0.1 --new-cost 0.3 --seed 3": "--seed does not go with a plan without CERTIFICATE",
     "plan --cost 0.1 --new-cost 0.3 --force": "--force goes with --plot",
+    "certify costs.csv -o x --judge=": "--judge and --labels go together",
     "certify costs.csv -o x --tasks 3": "--tasks goes with --until-width, --until-upper or --at-most",
     "check certificate.json costs.csv --no-title": "--no-title goes with --plot",
     "check certificate.json costs.csv --force": "--force goes with --plot",

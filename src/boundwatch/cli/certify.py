@@ -94,17 +94,17 @@ def certify(
         refuse(others, "goes with a file of costs, not with --bounds; leave it out")
         lower, upper = bounds
         made = Certificate.from_bounds(lower=lower, upper=upper, binary=bool(binary), **deltas, **origin)
-    elif any(vars(labeling).values()):
+    elif labeling != Labeling():
         others = {**vars(stopping), **vars(predictions), **given, "seed": seed, "binary": binary}
         refuse(others, "does not go with --judge; leave it out")
         made, judged, said = labeling.certify(str(costs), reading, {**deltas, "policy": policy_file})
         sources = (judged,)
-    elif any(vars(stopping).values()):
+    elif stopping != Stopping():
         stopping.refuse_without_rule()
         refuse(given, "does not go with a stopping rule; leave it out")
         settings = stopping, reading, predictions, deltas, binary, origin
         made, reason = run_campaign(str(costs), *settings, as_json=as_json)
-    elif any(vars(predictions).values()):
+    elif predictions != Predictions():
         refuse(given, "does not go with --predicted; leave it out")
         made, read_once = certify_once(str(costs), reading, predictions, binary, {**deltas, **origin})
         sources = (read_once,)

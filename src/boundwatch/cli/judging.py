@@ -74,7 +74,7 @@ def judge(
     given = {name: level for name, level in levels.items() if level is not None}
     settings: dict[str, Any] = {"tail": judging.tail, "margin": judging.margin, **given}
     own = judging.allow_own
-    if any(vars(labeling).values()):
+    if labeling != _BY_COSTS:
         refuse({"by": by, "allow_own": own}, "does not go with --judge; leave it out")
         return _judge_audit(loaded, costs, settings, reading, labeling)
     if isinstance(loaded, Certificate) and by is None:
@@ -151,7 +151,7 @@ def check(
     plot FILE: Draw costs and limits, or each task: .png, .svg, .pdf.
     """
     out.protect({"plot": plot}, [certificate, costs], force=force, no_title=no_title)
-    if any(vars(labeling).values()):
+    if labeling != _BY_COSTS:
         refuse({"plot": plot}, "does not go with --judge; leave it out")
     found = judge(certificate, costs, judging, reading, by, labeling)
     test, finding = found.test, found.finding

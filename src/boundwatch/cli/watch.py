@@ -162,7 +162,9 @@ def watch(
         )
         if reader is not None:
             resume(session, levels)
-            _say_where(session)
+            if session.resumed:
+                last = f"episode {session.episodes} (line {session.position.lines})"
+                out.warn(f"resuming after {last}, which is counted even if it was not printed")
             found = session.run(session.open(stream, follow=follow))
         else:
             said: dict[str, Any] = {"by": by, "answers": answers, "strata": strata}
@@ -207,15 +209,6 @@ def _column_of_tasks(loaded: Loaded, path: str, by: str | None, given: str | Non
 _COLORS = {Verdict.ADVERSE: "\x1b[1;31m", Verdict.BENIGN: "\x1b[32m"}
 _UNLIKE = 0.001  # level of the notice that predictions of trials rank unlike others
 _BACKLOG = 100  # episodes that came at once; of more, people read the last
-
-
-def _say_where(session: Watch) -> None:
-    """Say where a watch goes on, if it does."""
-    if not session.resumed:
-        return
-    last = f"line {session.position.lines}"
-    counted = "which is counted even if it was not printed"
-    out.warn(f"resuming after episode {session.episodes} ({last}), {counted}")
 
 
 def _print_events(events: Events, *, as_json: bool) -> None:
