@@ -15,6 +15,7 @@ from boundwatch.server.counting import Ledger
 from boundwatch.server.database import Database
 from boundwatch.server.models import Bind, Label, Refused, Report, Upload
 from boundwatch.server.queries import find_stream, list_waiting, report_label, totals
+from boundwatch.server.transfer import restore
 
 
 @pytest.fixture
@@ -148,9 +149,15 @@ def test_who_labels_needs_a_token_for_it_and_sees_no_opinion(start):
     page = server.ask("GET", "/streams/arm", token=admin)[1]
     assert "wait for a label" in page
     assert "the judge says 30 of 60 failed, which decides nothing" in page
-    blind = server.ask("GET", "/streams/arm/labels", token=admin)[1]
+    status, blind = server.ask("GET", "/streams/arm/labels", token=people)
+    assert status == 200
+    assert server.ask("GET", "/streams/arm", token=people)[0] == 403
     assert "Success</button>" in blind
     assert "failed" not in blind
-    database = Database(server.database)
+    backup, other = server.folder / "backup.jsonl", server.folder / "restored.sqlite"
+    assert server.run("serve", "--export", str(backup)).returncode == 0
+    database = Database(str(other))
+    database.migrate()
+    restore(database, backup)
     assert is_whole(database)
     database.close()

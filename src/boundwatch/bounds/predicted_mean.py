@@ -11,7 +11,7 @@ follow from these, and it is as large as leaves no outcome in debt. ``docs/theor
 
 The coefficient is the slope of costs on luck in earlier trials, shrunk to zero while it may be chance. A mean
 that was refuted stays refuted, so limits are the narrowest so far. Either half of the capital goes to costs
-alone (`MeanBets.anytime`), or all of it is for one look, and another limit on costs alone is the hedge.
+alone (`MeanBets.anytime`), or all of it is for one look.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from boundwatch.errors import InvalidSetting
 STEPS = 1000
 """Means that are tested are the whole multiples of 1/STEPS in between; limits are rounded outward to them."""
 HEDGE = 0.8
-"""The share of the error rate that is for costs alone, where these have a better test than bets."""
+"""The share of the error rate that bounded costs alone have in one look: their own test is sharper."""
 _SIZES = np.geomspace(0.05, 1.2, 12)[:, None]  # in standard deviations of a trial without what luck explains
 _MOST = 0.99  # of the capital, that a bet may risk
 ENOUGH = 1 + 1e-9  # of the capital that refutes, against rounding
@@ -185,7 +185,10 @@ class MeanBets:
             chance = np.clip(capital * self._deltas[side], 1e-200, 1 - 1e-9)
             z = ndtri(chance)
             left = math.sqrt(max(self._horizon - self._past.n, 1))
-            sizes = np.exp(-z * z / 2) / (math.sqrt(2 * math.pi) * chance * deviations * left)
+            # A failure that is rare moves a chance by more than its slope, unless it was predicted.
+            skew = (1 - 2 * means) / (np.sqrt(means * (1 - means)) * left)
+            steep = np.clip(1 + skew * z / 3 * np.where(uses, (scales[1] / scales[0]) ** 2, 1.0), 0.7, 1.5)
+            sizes = np.exp(-z * z / 2) / (math.sqrt(2 * math.pi) * steep * chance * deviations * left)
         sizes = np.minimum(sizes, _MOST / (means + uses * risk))
         # Each whole control, or as much of it as no scene of this round could have turned into debt.
         room = ((1 - 1e-3) - sizes * means) / len(controls)

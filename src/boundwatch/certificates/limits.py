@@ -115,9 +115,10 @@ def _by_predictions(certificate: Certificate, kept: PredictionRecord) -> tuple[f
     below, above, lower, upper = certificate.delta_lower, certificate.delta_upper, 0.0, 1.0
     bets = MeanBets.anytime(below, above)
     if certificate.method == "predicted":
-        rest, n = 1 - HEDGE, len(kept.luck)
-        bets = MeanBets(rest * below, rest * above, horizon=n)
-        lower, upper = derive(_alone(certificate, delta_lower=HEDGE * below, delta_upper=HEDGE * above))
+        hedge = 0.0 if certificate.binary else HEDGE  # bets on failures are nearly exact by themselves
+        bets = MeanBets((1 - hedge) * below, (1 - hedge) * above, horizon=len(kept.luck))
+        if hedge:
+            lower, upper = derive(_alone(certificate, delta_lower=hedge * below, delta_upper=hedge * above))
     for cost, luck in kept.trials:
         bets.add(cost, luck)
     lower, upper = max(lower, bets.lower), min(upper, bets.upper)
