@@ -149,8 +149,9 @@ def blocks(costs: Array) -> float:
     That is the median or, of long files, the mean, which is as valid and takes no sorting.
     """
     binary = costs[0] in (0, 1) and bool(((costs == 0) | (costs == 1)).all())
-    middle = 0.0 if binary else float((np.mean if costs.size >= 2 * _MOST_TO_RANK else np.median)(costs))
-    above = (costs if binary else costs[costs != middle]) > middle
+    is_long = costs.size >= 2 * _MOST_TO_RANK
+    middle = 0.0 if binary else float((np.mean if is_long else np.median)(costs))
+    above = (costs if binary or is_long else costs[costs != middle]) > middle
     high = int(np.count_nonzero(above))
     return _few_runs(high, above.size - high, 1 + int(np.count_nonzero(above[1:] != above[:-1])))
 
