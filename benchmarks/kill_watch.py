@@ -85,6 +85,7 @@ class Watches:
     def __init__(self, arguments: list[str | None], folder: Path) -> None:
         self.arguments = arguments
         self.output, self.errors = folder / "printed", folder / "errors"
+        self.output.touch()  # the first watch may be killed before it makes it
         self._server = subprocess.Popen(
             [sys.executable, "-c", _SERVER],
             stdin=subprocess.PIPE,
