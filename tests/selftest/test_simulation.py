@@ -247,10 +247,10 @@ class Hurried(bw.PolicyComparison):
 
 
 class Lavish(bw.PolicyComparison):
-    """Has four times its level."""
+    """Has three times its level."""
 
     def __init__(self, alpha, **settings):
-        super().__init__(4 * alpha, **settings)
+        super().__init__(3 * alpha, **settings)
 
 
 class Listing(bw.Fleet):
@@ -270,6 +270,7 @@ class Listing(bw.Fleet):
         (Hurried, designs, BINARY, "compare, 20 tasks in turn, independent", 300),
         (Hurried, designs, BINARY, "compare, 20 tasks in turn, matched", 300),
         (Lavish, designs, BINARY, "compare, matched, horizon", 1500),
+        (Lavish, designs, BINARY, "compare, one finished", 1500),
         (Listing, tallies, BINARY, "discoveries, in", 1000),
         (Listing, tallies, LAB, "discoveries, total", 1000),
         (Fickle, tallies, BOUNDED, "sequential-test, read", 100),
