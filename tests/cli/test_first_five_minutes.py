@@ -35,7 +35,9 @@ def test_from_a_yes_no_sheet_to_a_verdict(run):
     checked = run("check", "c.json", "new.csv", "--success", "Grasped")
     lines = checked.out.splitlines()
     assert lines[0].startswith("ADVERSE: worse than in the lab; at least ")
-    assert lines[0].endswith("points more failures (94.5 % confidence, delta included)")
+    assert lines[0].endswith(
+        "points more failures (94.5 % confidence: 5.5 % for errors of test and certificate)"
+    )
     assert lines[1].startswith("Certified: it fails in ")
     assert lines[1].endswith("of trials (99 % confidence). New: 8 of 12 failed.")
     assert "expected cost" not in checked.out

@@ -89,7 +89,9 @@ def answer(finding: Finding) -> str:
     over = f", over {count(len(finding.tasks), 'task')}" if finding.tasks else ""
     if finding.verdict is not Verdict.ADVERSE or finding.shift_lower <= 0 or least == "0 points":
         return f"{said}{over}"
-    sure = f"({percent(1 - finding.false_positive_rate, 'down')} confidence, delta included)"
+    error = finding.false_positive_rate
+    sure, errors = percent(1 - error, "down"), percent(error, "up")
+    sure = f"({sure} confidence: {errors} for errors of test and certificate)"
     if in_failures(finding):
         than = "in the lab" if joint else "certified"
         return f"ADVERSE: worse than {than}{over}; at least {least} more failures {sure}"
