@@ -14,6 +14,7 @@ from boundwatch.tasks.navigation.train import Recipe
 from reproduction import (
     certificates,
     cost_function,
+    gradients,
     labels,
     mug_placement,
     mugs_and_bowls,
@@ -53,6 +54,7 @@ def tiny_settings() -> dict[str, Any]:
         stronger_baselines.NAME: {"environments": 100, "calibration": 200, "steps": 3},
         labels.NAME: {"environments": 100, "calibration": 200, "steps": 3},
         posterior.NAME: {"steps": 2, "environments": 200},
+        gradients.NAME: {"arm": GRASPING},
         certificates.NAME: {"repetitions": 20},
         mug_placement.NAME: {
             "policy": GRASPING,
