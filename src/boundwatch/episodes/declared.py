@@ -39,6 +39,7 @@ CUSTOMARY: Mapping[str, Kind] = {
 Said = tuple[Kind, str | None]
 """What a format says about itself: what the column of the outcome holds, and its name."""
 
+_TEXTS = (str, list, tuple)
 _BESIDE = ("trials", "count", "timeout_as", "empty_as", "cost_range", "success_values")
 _OF_DESIGN = Design.__dataclass_fields__
 _SHOWN = 5
@@ -139,7 +140,8 @@ class Declared:
 
     def _measured(self, given: Mapping[str, Any]) -> Declared:
         """Return the same with the column that was named, if any was, and what was said beside it."""
-        said = {name: given[name] for name in _BESIDE if given.get(name) not in (None, (), [], "")}
+        said: dict[str, Any] = {name: given[name] for name in _BESIDE if given.get(name) is not None}
+        said = {name: each for name, each in said.items() if not isinstance(each, _TEXTS) or each}
         if isinstance(said.get("empty_as"), float | int):
             said["empty_as"] = shortest(said["empty_as"])
         if "cost_range" in said:

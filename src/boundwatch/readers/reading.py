@@ -14,7 +14,7 @@ from typing import IO, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from boundwatch._support.validation import check_choice
+from boundwatch._support.validation import check_choice, check_flag
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.episodes.cells import Converted, convert
 from boundwatch.episodes.compatibility import compared
@@ -151,6 +151,7 @@ def read(
         raise InvalidSetting("is not a path", name="path", value=path, remedy="give costs as they are")
     if file_format is not None:
         check_choice(file_format, "file_format", get_args(Format))
+    allow_own = check_flag(allow_own, "allow_own")
     path = os.fspath(path)
     source = "standard input" if path == "-" else path
     with placed(source), ExitStack() as opened:
