@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+import boundwatch as bw
 from program import PROGRAM, started
 
 
@@ -405,6 +406,28 @@ def test_following_two_files_ends_at_the_verdict(files):
                 other.write("0\n")
         assert "A_BETTER: evidence that a fails less often than b" in process.stdout.read()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["certify", "watch", "compare"])
+def test_a_log_that_is_rotated_has_its_header_again(tmp_path, command):
+    """Also one whose only column is named like a success: nothing else says that this is no trial."""
+    log, failed = tmp_path / "log.csv", "success\n" + "0\n" * 3
+    log.write_text(failed)
+    (tmp_path / "old.csv").write_text("success\n" + "1\n" * 20)
+    bw.Certificate.from_bounds(lower=0.1, upper=0.2, binary=True, delta=0.01).save(tmp_path / "c.json")
+    words = {
+        "certify": [log, "--success", "success", "--at-most", 6, "-o", "d.json"],
+        "watch": ["c.json", log, "--success", "success", "--until-alarm"],
+        "compare": ["old.csv", log, "--success", "success"],
+    }[command]
+    with started([*PROGRAM, command, *map(str, words), "--follow"], cwd=tmp_path) as process:
+        for _ in range(3):
+            assert process.stdout.readline()
+        log.rename(tmp_path / "log-20261115.csv")
+        log.write_text(failed + "0\n" * 20)
+        rest = process.stdout.read()
+    assert process.returncode == 0, rest
+    assert {"certify": "6 of 6 failed", "watch": "ADVERSE", "compare": "A_BETTER"}[command] in rest
 
 
 @pytest.fixture

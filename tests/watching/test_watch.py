@@ -10,7 +10,7 @@ import boundwatch as bw
 from boundwatch.episodes.declared import Declared
 from boundwatch.episodes.measure import Measure
 from boundwatch.errors import InvalidCost, InvalidSetting, ProvenanceMismatch, SchemaMismatch
-from boundwatch.readers.lines import LineSplitter
+from boundwatch.readers.lines import LineSplitter, Position
 from boundwatch.watching.alarms import Alarms
 from boundwatch.watching.loop import Counted, Notice, Watch, build_detectors
 from boundwatch.watching.resuming import resume
@@ -39,7 +39,7 @@ def watch(state=None, *, certificate=CERT, number=None, by=None, source="-", on_
 
 def given(*texts, at=None):
     """Yield lines, those of one text at a time."""
-    splitter = LineSplitter("-", at) if at else LineSplitter("-")
+    splitter = LineSplitter("-", at or Position())
     for text in texts:
         yield splitter.feed("".join(f"{line}\n" for line in text.split()).encode())
 

@@ -78,7 +78,7 @@ class Batch:
 class LineSplitter:
     """Makes lines of bytes as they come."""
 
-    def __init__(self, source: str, start: Position = Position(), digest: Any = None) -> None:  # noqa: B008
+    def __init__(self, source: str, start: Position, digest: Any = None) -> None:
         self.source, self.at = source, start
         self.digest = digest or hashlib.sha256()
         self.rest = b""
@@ -114,7 +114,7 @@ def pipe_lines(handle: int, source: str, *, follow: bool = False) -> Iterator[Ba
     While nothing comes, empty batches do, so that whoever iterates can stop or do something else. A last line
     without newline is torn: it is never joined to what another sender writes.
     """
-    splitter = LineSplitter(source)
+    splitter = LineSplitter(source, Position())
     while True:
         if not select.select([handle], [], [], POLL)[0]:
             yield Batch(start=splitter.at)

@@ -288,7 +288,7 @@ class Rows(Table):
         self.skipped: dict[str, int] = {}  # what was skipped, and how often
         self.widest: Sequence[str] = ()  # the widest row above the header
         self.above: list[list[int]] = []  # how many cells of each have content, in every way to read it
-        self.windows = False  # whether a text was read as Windows-1252
+        self.windows = self.distinct = False  # read as Windows-1252; trials are not written as the header
 
     @property
     def said(self) -> list[str]:
@@ -421,8 +421,8 @@ class Rows(Table):
         return True
 
     def _skip(self, what: str, number: int = 0, cell: str = "") -> None:
-        """Count what is skipped; refuse a header that may be a trial, for only failures would be left."""
-        if len(self.names) == 1 and cell:
+        """Count what is skipped; refuse what may be a trial, not the next file's header."""
+        if len(self.names) == 1 and cell and not (number == 1 and self.distinct):
             words = map(normal, self.layout.measure.success_values)
             if normal(cell) in words or outcome(cell) is not None:
                 problem, remedy = "could be the column's name or a trial", "put another name above the column"

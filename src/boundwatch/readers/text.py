@@ -31,7 +31,7 @@ _AT_ONCE = 1 << 14  # lines that are read with care
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _KEPT = (
     *("file_format", "lines", "delimiter", "pending", "windows"),
-    *("says", "names", "named", "counted", "numbering", "skipped", "widest", "above", "asked"),
+    *("says", "names", "named", "counted", "numbering", "skipped", "widest", "above", "asked", "distinct"),
 )
 _SAVE = "save it as UTF-8 (in Excel: CSV UTF-8)"
 

@@ -120,8 +120,8 @@ class TrialReader(TextRows):
         if (found := self.take_lines(lines)) is None or not len(block := self.chosen(found)):
             return []
         costs = self.costs(block).costs.tolist()
-        if self._cell is None:
-            self._cell = block.columns[self.wanted[0]][0]
+        self._cell = block.columns[self.wanted[0]][0] if self._cell is None else self._cell
+        self.distinct = self.distinct or 0.0 in costs or self._cell in ("0", "1")
         return self._placed(block, costs)
 
     def _placed(self, block: Block, costs: list[float]) -> list[Trial]:
