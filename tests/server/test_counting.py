@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 import boundwatch as bw
 from boundwatch.errors import InvalidSetting
@@ -302,6 +302,10 @@ ONE = update(episodes).where(episodes.c.number == 30)
         delete(alarms),
         update(alarms).values(number=3),
         update(alarms).values(verdict="benign"),
+        update(alarms).values(created=1.0),
+        update(watches).values(detector="another"),
+        insert(checkpoints).values(watch_id=2, state="{"),
+        ONE.values(cost=0.5),
     ],
 )
 def test_verify_notices_what_was_altered(database, ledger, change):

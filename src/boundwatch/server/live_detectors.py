@@ -248,8 +248,9 @@ class Replayed(NamedTuple):
 
 
 UNSEEN = (
-    "not compared: meta, tokens, acknowledgments, the audit log; nor is it noticed if streams are gone as a "
-    "whole, or if somebody rewrote episodes and states so that they fit: keep exports elsewhere"
+    "not compared: meta, tokens, acknowledgments, the audit log, ids of alarms, who set a stream up, "
+    "when and why; nor is it noticed if streams are gone or renamed as a whole, or if somebody rewrote "
+    "episodes and states so that they fit: keep exports elsewhere"
 )
 """What `verify` cannot see."""
 
@@ -266,7 +267,10 @@ def verify(database: Database) -> Iterator[Replayed]:
         with database.read() as connection:
             watch = connection.execute(select(watches).where(watches.c.id == key)).mappings().one()
             faults = (look(connection, watch) for look in (_replay, _check_history, _check_alarm))
-            fault = next(filter(None, faults), "")
+            try:
+                fault = next(filter(None, faults), "")
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                fault = f"cannot be replayed, {type(error).__name__}"
             yield Replayed(name, watch["generation"], watch["n"], fault)
 
 
@@ -288,16 +292,15 @@ def _check_history(connection: Connection, watch: RowMapping) -> str:
     after = connection.execute(query.where(watches.c.generation == watch["generation"] + 1)).scalar()
     last = select(streams.c.generation).where(streams.c.id == watch["stream_id"])
     is_last = connection.execute(last).scalar() == watch["generation"]
-    if watch["closed"] == after and is_last == (after is None):
-        return ""
-    return "closed is not when the next generation began"
+    is_right = watch["closed"] == after and is_last == (after is None)
+    return "" if is_right else "closed is not when the next generation began"
 
 
 def _check_alarm(connection: Connection, watch: RowMapping) -> str:
-    query = select(alarms.c.number).where(alarms.c.watch_id == watch["id"], alarms.c.verdict == "adverse")
-    expected = watch["first_alarm"] if watch["verdict"] == "adverse" else None
-    is_right = connection.execute(query).scalar() == expected
-    return "" if is_right else "its alarm is missing, or of another episode"
+    query = select(alarms.c.verdict, alarms.c.number, alarms.c.created >= watch["created"])
+    found = connection.execute(query.where(alarms.c.watch_id == watch["id"])).all()
+    expected = [("adverse", watch["first_alarm"], True)] if watch["verdict"] == "adverse" else []
+    return "" if found == expected else "its alarm is missing, or of another episode or time"
 
 
 def load_certificate(connection: Connection, certificate_id: int) -> Certificate:

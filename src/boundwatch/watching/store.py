@@ -220,8 +220,8 @@ class Store:
         try:
             yield
         except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                raise self._in_use() from None
+            if "locked" in str(error) or "decode" in str(error):  # what should be text is none
+                raise (self._in_use() if "locked" in str(error) else self._damaged()) from None
             remedy = "free the disk, or choose another path"
             raise InvalidSetting(f"cannot be written, {error}", where=self._place, remedy=remedy) from error
         except sqlite3.DatabaseError:
