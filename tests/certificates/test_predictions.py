@@ -101,7 +101,7 @@ def test_on_the_command_line(tmp_path, run):
     (tmp_path / "trials.csv").write_text("\n".join(["failed,sim,unrun", *lines]))
     words = ("trials.csv", "--cost", "failed", "--predicted", "sim", "--unlabeled", "unrun", "--binary")
     once = run("certify", *words, "-o", "once.json")
-    assert "Predictions saved about" in once.out
+    assert "Predictions: limits as narrow as with about" in once.out
     expected = bw.Certificate.from_held_out(COSTS, binary=True, predicted=PREDICTED, unlabeled=UNLABELED)
     assert bw.Certificate.load(tmp_path / "once.json").upper == expected.upper
     assert run("certify", *words, "--at-most", "50", "-o", "ever.json").code == 0

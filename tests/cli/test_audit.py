@@ -76,7 +76,7 @@ def test_a_second_labeler_semicolons_and_an_early_end_are_read(run, folder):
         ],
     )
     said = run(*CERTIFY).out
-    assert "30 labels of judged episodes" in said
+    assert "30 labels of 300 judged episodes" in said
     assert "Labelers disagree on" in said
 
 

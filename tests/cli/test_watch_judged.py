@@ -39,6 +39,7 @@ def test_the_rows_to_label_are_named_and_their_labels_decide(run, folder):
     assert "By" not in first.err
     assert "WITHIN" in first.out
     assert f"Of 120 episodes the judge calls {100 * JUDGED.mean():.1f}".removesuffix(".0") in first.out
+    assert "counted, no label yet" in first.out
     rows = waiting(first)
     write(folder, rows[:5])
     assert waiting(run(*WATCH)) == rows[5:]
@@ -46,6 +47,9 @@ def test_the_rows_to_label_are_named_and_their_labels_decide(run, folder):
     last = run(*WATCH, "--exit-code")
     assert (last.code, "Label " in last.out) == (3, False)
     assert f"by {len(rows)} labels" in last.out
+    lines = last.out.splitlines()
+    alarm = next(line.split()[1] for line in lines if line.endswith(" ADVERSE"))
+    assert any(line.endswith(f"since row {alarm}") for line in lines)
     write(folder, range(200))  # labels of rows that were not drawn change nothing
     assert run(*WATCH).out == run(*WATCH).out == last.out
     found = json.loads(run(*WATCH, "--json").out.splitlines()[-1])

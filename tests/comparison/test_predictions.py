@@ -16,6 +16,7 @@ from boundwatch.comparison.region import find_region
 from boundwatch.errors import InvalidCost, InvalidSetting
 
 SHARE, RATES = 0.3, (0.2, 0.7)  # of scene 1, and of failures in scenes 0 and 1: alike for both policies
+LOG_20 = np.log(20)
 PREDICTORS = [(0.2, 0.7), (0.7, 0.2), (0.5, 0.5), (0.0, 1.0)]
 
 
@@ -87,7 +88,10 @@ def test_without_predictions_bets_alarm_about_where_the_region_does():
             only_b = rng.random() < 0.72
             failures += only_b
             bets.add(float(only_b), (Luck(), Luck()))
-            for name, alarms in (("region", failures >= region.needed[tossed]), ("bets", bets.reached(0))):
+            for name, alarms in (
+                ("region", failures >= region.needed[tossed]),
+                ("bets", bets.evidence[0] >= LOG_20),
+            ):
                 if alarms:
                     first_of.setdefault(name, tossed)
             if len(first_of) == 2:
@@ -99,7 +103,7 @@ def test_without_predictions_bets_alarm_about_where_the_region_does():
 
 def test_small_differences_are_found_long_after_the_table_of_sizes():
     bets, rng = GoalBets(0.05), np.random.default_rng(3)
-    while not bets.reached(0):
+    while bets.evidence[0] < LOG_20:
         assert bets.past.n < 6000
         bets.add(float(rng.random() < 0.53), (Luck(), Luck()))
     assert bets.past.n > 400
@@ -130,6 +134,9 @@ def test_it_continues_where_it_stood_and_says_what_was_saved():
     assert again == finding
     assert again.difference_upper == finding.difference_upper < finding.limits_alone(1)
     assert finding.to_dict()["saved_trials"] == finding.saved_trials > 0
+    decisive = test._goals.capital[0].sum()  # no p-value of outcomes alone beside a verdict of bets
+    assert finding.e_a_better == pytest.approx(decisive)
+    assert (finding.p_a_better <= 0.05) == (finding.verdict.name == "A_BETTER")
 
 
 @pytest.mark.parametrize(("kind", "least", "most"), [("useless", -60, 10), ("calibrated", 40, 1000)])
@@ -165,6 +172,7 @@ def test_on_the_command_line(tmp_path, run):
     assert done.code == 0
     assert "A_BETTER" in done.out or "a is better" in done.out
     assert "predictions" in done.out
+    assert "more trials of each without predictions" in done.out
     assert json.loads(run("compare", "a.csv", "b.csv", *words, "--json").out)["predictions"] is True
     for wrong in ("--once", "--finished"):
         assert run("compare", "a.csv", "b.csv", *words, wrong).code == 2

@@ -8,6 +8,7 @@ from boundwatch.bounds.audit import Judged
 from boundwatch.episodes.measure import Design
 from boundwatch.errors import BoundwatchError, CertificateError, InvalidSetting, ProvenanceMismatch
 from boundwatch.evaluation.audit import allocation
+from boundwatch.reporting.model_card import badge_text
 
 RNG = np.random.default_rng(4)
 TRUTH = (RNG.random(400) < 0.2).astype(float)
@@ -56,6 +57,7 @@ def test_every_episode_is_drawn_equally_often_among_those_judged_alike():
 def test_a_certificate_of_an_audit_is_kept_derived_again_and_used(tmp_path):
     audit, labels = labeled()
     certificate = audit.certificate(labels, delta=0.05)
+    assert badge_text(certificate).endswith(" confidence, 40 labels of 400 judged episodes")
     assert (certificate.source, certificate.method, certificate.n) == ("audit", "exact", 40)
     assert certificate.lower < TRUTH.mean() < certificate.upper
     assert certificate.failures is None

@@ -291,7 +291,7 @@ class Certificate(Saved, InNotebook):
 
     @cached_property
     def saved_trials(self) -> int | None:
-        """About how many trials predictions saved, fewer than none if they cost some; None without any."""
+        """About how many more trials without predictions give limits as narrow; below 0, fewer."""
         return limits.saved_by_predictions(self)
 
     @property

@@ -182,8 +182,8 @@ class AuditRecord:
         return float(sizes @ np.where(drawn, failures / np.maximum(drawn, 1), (0, 1)) / sizes.sum())
 
     def __str__(self) -> str:
-        how = "betting on label - judge" if self.costs else "the chances of all draws"
-        return f"{self.n} labels of judged episodes that were drawn at random; limits by {how}"
+        judged = sum(self.counts.judged) if self.counts else self.costs[0].n if self.costs else 0
+        return f"{self.n} label{'' if self.n == 1 else 's'} of {judged:,} judged episodes"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values: what there is."""

@@ -279,7 +279,7 @@ def _print_end(session: Watch, *, as_json: bool, rows: Sequence[int] = ()) -> No
         raise InvalidCost(problem, where=Place(session.source), remedy="send at least one")
     if not as_json:
         _print_waiting(session, rows)
-        _print_summary(session)
+        _print_summary(session, rows)
     again = "with --state, a second start would try again"
     if session.store.path is not None:
         again = "run the same command to try again"
@@ -294,21 +294,19 @@ def _print_waiting(session: Watch, numbers: Sequence[int]) -> None:
             finding = detector.finding()
             says = wording.percent(finding.judge_says)
             print(f"\nOf {count(finding.judged, 'episode')} the judge calls {says} failures: no evidence.")
-            if waiting := [str(numbers[episode - 1]) for episode in finding.waiting]:
-                print(
-                    f"Label {count(len(waiting), 'row')}: {', '.join(waiting)}. What follows the first waits."
-                )
+            if rows := [str(numbers[episode - 1]) for episode in finding.waiting]:
+                print(f"Label {count(len(rows), 'row')}: {', '.join(rows)}. What follows the first waits.")
 
 
-def _print_summary(session: Watch) -> None:
+def _print_summary(session: Watch, rows: Sequence[int]) -> None:
     for stream, detector in session.detectors.items():
         if detector.n:
-            finding, since = detector.finding(), detector.first_alarm
+            finding, since = detector.finding(), _alarm(detector, rows)
             binary, joint = detector.certificate.binary, finding.tail == "joint"
             said = wording.says(detector.verdict, binary=binary, joint=joint)
-            said += "" if since is None else f", since {_one(detector)} {since} of {detector.n}"
+            said += "" if since is None else f", since {since}{'' if rows else f' of {detector.n}'}"
             print(f"\n{f'{printable(stream)}: ' if stream else ''}{said}")
-            _print_rows(_of_stream(detector, finding))
+            _print_rows(_of_stream(detector, finding, since))
     if missing := [printable(stream) for stream, one in session.detectors.items() if stream and one.n == 0]:
         print(f"\nNo episodes of {', '.join(missing)}: not judged.")
     _print_rows(_of_all(session))
@@ -339,12 +337,14 @@ def _of_all(session: Watch) -> Iterator[tuple[str, str]]:
         yield "levels", f"{shares}: any false ADVERSE {chance} the certificates' delta"
 
 
-def _one(detector: Any) -> str:
-    return "trial" if detector.certificate.binary else "episode"
+def _alarm(detector: Any, rows: Sequence[int]) -> Any:
+    """Say where the first alarm was, if there was one; by its row in a file that a machine judged."""
+    first, one = detector.first_alarm, "trial" if detector.certificate.binary else "episode"
+    return first and (f"row {rows[first - 1]}" if rows else f"{one} {first}")
 
 
-def _of_stream(detector: Any, finding: Any) -> Iterator[tuple[str, str]]:
-    if finding.binary:
+def _of_stream(detector: Any, finding: Any, since: str | None) -> Iterator[tuple[str, str]]:
+    if finding.binary or finding.labels == 0:
         share = f" ({wording.percent(finding.mean_cost)})" if finding.labels is None else ""
         yield "trials", f"{wording.failed(finding)}{share}"
     else:
@@ -354,7 +354,7 @@ def _of_stream(detector: Any, finding: Any) -> Iterator[tuple[str, str]]:
     elif finding.e_adverse is not None:  # of a change detector there is none
         yield "shift", f"{wording.shift(finding)}, valid at all times at once"
         if detector.verdict is not Verdict.WITHIN and finding.shift_lower <= 0 <= finding.shift_upper:
-            stands = f"the alarm at {_one(detector)} {detector.first_alarm} stands"
+            stands = f"the alarm at {since} stands"
             yield "note", f"{stands}; limits and e-values are of all {detector.n} and may fall back after it"
         limit = f"with probability at most {finding.false_positive_rate:.6g}"
         yield "false alarms", f"ADVERSE is ever declared {limit} in any world that is not worse"

@@ -84,8 +84,8 @@ class ComparisonFinding(InNotebook):
         E-values against "A is not better" and "B is not better": large is evidence; None for one look.
     p_a_better, p_b_better
         Anytime-valid p-values of the same: 1 over the largest e-value so far. With costs of 0 and 1 of one
-        task the verdict does not follow from the e-value: it is `alpha` more before the verdict, and at most
-        `alpha` from then on. For one look, p-values as usual, of several tasks adjusted as the verdict is.
+        task, and no predictions, the verdict does not follow from it: `alpha` more before the verdict, and at
+        most `alpha` from then on. For one look, p-values as usual, of tasks adjusted as the verdict is.
     p_alone
         Of one of several tasks: the same p-values by a test of this task alone.
     first_alarm
@@ -148,7 +148,7 @@ class ComparisonFinding(InNotebook):
 
     @cached_property
     def saved_trials(self) -> int | None:
-        """About how many trials of each predictions saved for such limits; fewer than none if they cost."""
+        """About how many more trials of each without predictions give limits as narrow; below 0, fewer."""
         width = self.difference_upper - self.difference_lower
         if self.limits_alone is None or not self.pairs or not width:
             return None

@@ -343,7 +343,7 @@ class PolicyComparison:
         """Read the evidence; within a turn it may be high because of the tasks that came first."""
         tops = self._logs.max(axis=1)
         sums = np.exp(self._logs - tops[:, None]).sum(axis=1)
-        self._evidence = (tops + np.log(sums)).tolist()
+        self._evidence = self._goals.evidence if self._goals else (tops + np.log(sums)).tolist()
         for side in (0, 1):
             self._best[side] = max(self._best[side], self._evidence[side])
             if self.verdict is ComparisonVerdict.UNDECIDED and self._decides(side):
@@ -359,8 +359,6 @@ class PolicyComparison:
 
     def _decides(self, side: int) -> bool:
         region = self.region
-        if self._goals is not None:
-            return self._goals.reached(side)
         if region is None:
             return self._evidence[side] >= math.log(1 / self.alpha)
         if self._reference is not None:
@@ -398,7 +396,7 @@ class PolicyComparison:
 
     def _p_value(self, side: int) -> float:
         best = min(self._best[side], 708.0)  # a p-value of 0 would claim too much
-        if self.region is None and not self.predictions:  # the verdict is that the e-value reached 1/alpha
+        if self.region is None:  # the verdict is that the e-value reached 1/alpha
             return math.exp(-best)
         return joint_p_value(best, self.alpha, reached=self.verdict is SIDES[side])
 

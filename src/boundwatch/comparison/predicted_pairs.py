@@ -42,9 +42,10 @@ class GoalBets:
         self.capital = [_SHARES.copy(), _SHARES.copy()]
         self._tossed = [0.0, 0.0]
 
-    def reached(self, side: int) -> bool:
-        """Return whether a side has 1/alpha."""
-        return float(self.capital[side].sum()) >= ENOUGH / self._alpha
+    @property
+    def evidence(self) -> list[float]:
+        """The logarithms of both e-values: the capital, a little less against rounding."""
+        return [math.log(max(float(each.sum()) / ENOUGH, 1e-300)) for each in self.capital]
 
     def add(self, half: float, lucks: tuple[Luck, Luck]) -> None:
         """Count one more pair, from (1 + x_B - x_A) / 2 and half of what luck adds to x_B - x_A."""

@@ -81,7 +81,7 @@ def comparison_evidence(finding: ComparisonFinding, names: Names | None = None) 
     if finding.first_alarm is not None:
         rows.append(("verdict", f"reached at {_alarm(finding)}"))
     if (saved := finding.saved_trials) is not None:
-        rows.append(("predictions", f"{'saved' if saved >= 0 else 'cost'} about {abs(saved)} trials of each"))
+        rows.append(("predictions", wording.saved_trials(saved, " of each")))
     if finding.margin:
         shown = "shown" if finding.no_worse else "not shown"
         most = f"{b} costs at most {finding.margin:g} more than {a}"

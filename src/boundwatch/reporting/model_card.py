@@ -117,8 +117,8 @@ def board(certificates: Mapping[str, Certificate], title: str) -> tuple[str, str
 
 
 def _trials(certificate: Certificate) -> str:
-    if certificate.n is None:
-        return "proved elsewhere"
+    if certificate.n is None or certificate.audit is not None:
+        return str(certificate.audit or "proved elsewhere")
     unit = certificate.design.cluster or ("trial" if wording.in_failures(certificate) else "episode")
     return wording.count(certificate.n, unit)
 

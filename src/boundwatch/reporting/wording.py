@@ -159,7 +159,8 @@ def basis(certificate: Certificate) -> list[str]:
     failures, by = certificate.failures, f"limits by {_METHODS[certificate.method]}"
     seen = f"mean cost {certificate.mean_cost:.4f}" if failures is None else f"{failures} failed"
     if certificate.audit is not None:
-        return [f"Audit: {certificate.audit}."]
+        draws = "betting on label - judge" if certificate.audit.costs else "the chances of all draws"
+        return [f"Audit: {certificate.audit}, drawn at random; limits by {draws}."]
     if certificate.source == "held-out":
         tasks = f" of {count(len(certificate.strata), 'task')}" if certificate.strata else ""
         of, what = f"{count(certificate.n, 'episode')}{tasks}, {seen}; {by}.", "its costs"
@@ -169,9 +170,7 @@ def basis(certificate: Certificate) -> list[str]:
             of += "the mean of its trials."
         said = [f"Held-out: {of}"]
         if (saved := certificate.saved_trials) is not None:
-            said.append(
-                f"Predictions {'saved' if saved >= 0 else 'cost'} about {count(abs(saved), 'trial')}."
-            )
+            said.append(f"Predictions: {saved_trials(saved)}.")
         how = certificate.measure
         return [*said, *([] if how is None else [f"How {what} were measured: {how}."])]
     of_posterior = certificate.source == "pac-bayes"
@@ -272,6 +271,12 @@ def caveats(detector: FixedSampleDetector, finding: Finding) -> list[str]:
     return [*said, *vacuous_limits(detector.certificate, finding), *RATES]
 
 
+def saved_trials(number: int, of: str = "") -> str:
+    """Say how many trials predictions saved for limits as narrow, or cost if fewer than none."""
+    narrow, more = ("narrow", "more") if number >= 0 else ("wide", "fewer")
+    return f"limits as {narrow} as with about {count(abs(number), f'{more} trial')}{of} without predictions"
+
+
 def count(number: int | None, thing: str) -> str:
     """Say how many there are of something."""
     return f"{number} {thing if number == 1 else plural(thing)}"
@@ -327,10 +332,9 @@ def failed(finding: Any) -> str:
     """Say how many trials failed, of a finding with `n` costs of 0 or 1, or shares in so many clusters."""
     if getattr(finding, "shares_of", None) is not None:
         return f"{percent(finding.mean_cost)} failed, on average over {count(finding.n, finding.shares_of)}"
-    if getattr(finding, "labels", None) is not None:
-        return (
-            f"about {percent(finding.mean_cost)} of {finding.n} failed, by {count(finding.labels, 'label')}"
-        )
+    if (labels := getattr(finding, "labels", None)) is not None:
+        about = f"about {percent(finding.mean_cost)} of {finding.n} failed, by {count(labels, 'label')}"
+        return about if labels else f"{finding.n} counted, no label yet"
     parts = list(getattr(finding, "tasks", {}).values()) or [finding]  # whose weights may differ
     failures = sum(round(each.mean_cost * each.n) for each in parts)
     if isinstance(finding, Campaign) and finding.failures is not None:  # tasks may have weights
