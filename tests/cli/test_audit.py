@@ -52,10 +52,10 @@ def test_more_labels_are_planned_from_the_certificate(run, folder):
     run(*AUDIT, "--show", "video")
     fill(folder)
     said = run(*CERTIFY).out
-    widths = json.loads(run("plan", "c.json", "--audit", "-n", "60", "-n", "20", "-n", "150", "--json").out)[
-        "widths"
-    ]
-    assert list(widths) == ["40", "60", "150"]  # fewer than there are make nothing narrower
+    widths = json.loads(run("plan", "c.json", "--audit", "-n", "60", "-n", "150", "--json").out)["widths"]
+    assert list(widths) == ["40", "60", "150"]
+    fewer = run("plan", "c.json", "--audit", "-n", "60", "-n", "20")  # which make nothing narrower
+    assert (fewer.code, "-n 20: there are 40 labels of" in fewer.err) == (2, True)
     assert widths["40"] > widths["60"] > widths["150"] > 0
     assert f"narrow it from {100 * widths['40']:.0f} to about {100 * widths['60']:.0f} points" in said
     assert "50     60     90    140" in run("plan", "c.json", "--audit").out

@@ -430,6 +430,8 @@ USAGE = {
     "certify costs.csv -o x --method magic": "'betting', 'tuned', 'kl', 'hoeffding', 'exact'",
     "certify costs.csv -o x --delta 0.1 --delta-upper 0.1": "give either --delta, or --delta-upper and",
     "plan --cost high": "boundwatch plan: --cost: 'high' is not a number",
+    "plan -n 2.5": "boundwatch plan: -n: '2.5' is not a whole number",
+    "compare --once=yes": "boundwatch compare: --once: takes no value",
     "report certificate.json same.csv": "--output",
     "watch certificate.json - --follow": "--follow is for files",
     "report certificate.json costs.csv -o x --success a --cost b": "--success a and --cost b go together",

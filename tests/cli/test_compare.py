@@ -393,6 +393,7 @@ def test_mine_against_a_published_result_overall_and_per_task(compare, keyed):
     assert "does not say how many of the trials succeeded" in compare(
         "mine.csv", "--success", "ok", "--where", "task=mug", "--against", "60/50", code=1
     )
+    assert "write a count such as 47/50" in compare("mine.csv", *TASKS, "--against", "-3/50", code=1)
 
 
 def test_following_two_files_ends_at_the_verdict(files):

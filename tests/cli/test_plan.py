@@ -45,16 +45,33 @@ def test_bounded_costs_come_with_a_caveat(run, binary, tmp_path):
 def test_without_a_suspicion_it_says_what_is_noticed(run, binary, tmp_path):
     said = run("plan", binary, "-n", "40").out
     rate = json.loads(run("plan", binary, "-n", "40", "--json").out)["cost"]
-    assert said.startswith("Run ")
-    assert f"{100 * rate:g} % is the least that 40 trials notice" in said
+    assert said.startswith(f"40 trials notice a failure rate of {100 * rate:g} % or more")
     plan = bw.plan(bw.Certificate.load(tmp_path / binary), cost=rate, sizes=[40])
     assert plan.powers[0].trials[0.9] <= 40
     bw.Certificate.from_bounds(lower=0.1, upper=0.2, delta=0.01).save(tmp_path / "bounded.json")
     assert "that you suspect" in run("plan", "bounded.json").err
+    assert "1 trial notices no shift with 90 % power; give a larger -n" in run("plan", binary, "-n", "1").err
+    assert run("plan", binary, "-n", "1000000").err.startswith(
+        "boundwatch: -n = 1000000 is more than the 5,000"
+    )
+    assert "too many trials" not in run("plan", binary, "--cost", "0.2001").out
 
 
 def test_usage_errors(run, binary):
     assert "--cost" in run("plan").err
+    for option, remedy in (("--new-cost", "say it as --cost"), ("--margin", ""), ("--lab-trials", "")):
+        assert f"{option} does not go with a CERTIFICATE; {remedy or 'leave it out'}" in (
+            run("plan", binary, option, "1").err
+        )
+    for given, called in (
+        (("--width", "0"), "--width = 0 is not a width"),
+        (("--width", "0.1", "--repeats", "5", "--correlation", "2"), "--correlation = 2 is not in [0, 1]"),
+        (("--cost", "0.1", "--new-cost", "0.1"), "--new-cost = 0.1 is the cost"),
+        (("--cost", "0.1", "--new-cost", "0.4", "--margin", "0.2"), "--new-cost = 0.4 is not below"),
+        (("--cost", "0.1", "--new-cost", "0.3", "--alpha-adverse", "2"), "--alpha-adverse = 2 is outside"),
+        (("--compare", "0", "0.1"), "--compare = 0 is not"),
+    ):
+        assert run("plan", *given).err.startswith(f"boundwatch: {called}")
     assert "--format goes with --after" in run("plan", binary, "--cost", "0.5", "--format", "csv").err
     done = run("plan", binary, "--cost", "0.15")
     assert done.code == 1
@@ -91,7 +108,7 @@ def test_a_comparison_is_planned(run, tmp_path):
             2,
             True,
         )
-    assert run("plan", "--compare", "0.1", "0.1").err.startswith("boundwatch: cost_a = cost_b")
+    assert run("plan", "--compare", "0.1", "0.1").err.startswith("boundwatch: --compare = 0.1 is both")
 
 
 def test_trials_for_a_width_over_tasks_on_scenes_and_after_some(run, tmp_path):

@@ -28,7 +28,7 @@ from boundwatch.comparison.matching import align, matched, refuse_apart, tasks_o
 from boundwatch.comparison.once import compare_once
 from boundwatch.comparison.ranking import rank
 from boundwatch.episodes.episodes import Episodes
-from boundwatch.errors import Argument, InvalidCost, InvalidSetting, Place
+from boundwatch.errors import Argument, InvalidCost, InvalidSetting, MissingFile, Place
 from boundwatch.reporting import compared as words
 from boundwatch.reporting.families import name_first
 
@@ -249,6 +249,9 @@ def _published(text: str, reading: Reading, like: Episodes) -> Episodes:
         counts = Reading(successes=["result"], strata=reading.strata)
         try:
             found = counts.read(text)
+        except MissingFile as error:
+            remedy = "check the path, or write a count such as 47/50"
+            raise MissingFile(error.problem, where=error.where, remedy=remedy) from None
         except InvalidSetting as error:
             if error.problem != "there is no column 'result'":
                 raise

@@ -59,6 +59,7 @@ _OF_FILE = re.compile(
 """What is about the output and the file, besides the options of `Reading`; all else is about the verdict."""
 
 _FLAGS = {"file_format": "format", "as_json": "json", "number": "id", "restore": "import"}
+_FLAGS |= {"cost_a": "compare", "cost_b": "compare", "within": "width", "sizes": "n"}  # of the library
 _PLACEHOLDERS = {
     "success_values": "WORD,WORD",
     "cost_range": "LOW HIGH",
@@ -128,7 +129,8 @@ class Option:
         try:
             value = kind(text)
         except ValueError:
-            raise WrongUsage(f"{called}: {text!r} is not a number") from None
+            whole = "whole " if kind is int else ""
+            raise WrongUsage(f"{called}: {text!r} is not a {whole}number") from None
         least, most = self.limits
         if self.limits != Option.limits and not least <= value <= most:
             within = f"at least {least}" if most == math.inf else f"from {least} to {most}"
@@ -181,7 +183,7 @@ def _taken(
     if len(values) != size:
         problem = "expected one argument" if size == 1 else f"expected {size} arguments"
         if not size:
-            problem = f"ignored explicit argument {values[0]!r}"
+            problem = "takes no value"
         elif rest[-1:] == ["--"]:
             problem = "needs its value before --"
         raise WrongUsage(f"{called}: {problem}")
@@ -299,8 +301,9 @@ def flag(name: str) -> str:
     >>> flag("cost_range"), flag("file_format"), flag("n"), flag("CERTIFICATE")
     ('--cost-range', '--format', '-n', 'CERTIFICATE')
     """
+    name = _FLAGS.get(name, name)
     dashes = "" if name.isupper() else "-" if len(name) == 1 else "--"
-    return f"{dashes}{_FLAGS.get(name, name).replace('_', '-')}"
+    return f"{dashes}{name.replace('_', '-')}"
 
 
 def spell(argument: Argument) -> str:
@@ -340,7 +343,8 @@ def said(refusal: Refusal, options: Collection[str] = ()) -> str:
     >>> said(Refusal("is outside (0, 1)", name="alpha_adverse", value=2), ["alpha_adverse"])
     '--alpha-adverse = 2 is outside (0, 1)'
     """
-    if refusal.name in options and (refusal.where is None or refusal.where.unit != "line"):  # in a file
+    name = flag(str(refusal.name))
+    if name in map(flag, options) and (refusal.where is None or refusal.where.unit != "line"):  # in a file
         refusal = copy.copy(refusal)
-        refusal.name = flag(str(refusal.name))
+        refusal.name = name
     return sentence(refusal, spell)

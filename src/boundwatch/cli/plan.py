@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
+from boundwatch._support.validation import check_level
 from boundwatch.certificates.certificate import Certificate
 from boundwatch.cli import output as out
 from boundwatch.cli.file_options import ANSWERS, Reading
@@ -35,7 +36,7 @@ _OPTIONS = {
     "--audit": "audit CERTIFICATE n",
     "--width": "width cost tasks repeats correlation after delta seed",
     "--compare": "compare paired correlation horizon alpha plot",
-    "a CERTIFICATE and a --cost": "CERTIFICATE cost n alpha_adverse alpha_benign seed plot",
+    "a CERTIFICATE": "CERTIFICATE cost n alpha_adverse alpha_benign seed plot",
     "a plan without CERTIFICATE": "cost new_cost lab_trials margin alpha_adverse n plot",
 }
 """The options of each question: whether policies differ, or whether a shift will be noticed."""
@@ -114,13 +115,10 @@ def plan(
     out.protect({"plot": plot}, [certificate], force=force)
     if after is None:
         refuse(vars(reading), "goes with --after; give it, or leave this out")
-    without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE and a --cost"
+    without = "a plan without CERTIFICATE" if certificate is None else "a CERTIFICATE"
     asked = {"audit": audit, "width": width is not None, "compare": compare is not None}
     question = next((f"--{name}" for name, is_asked in asked.items() if is_asked), without)
-    others = set(" ".join(_OPTIONS.values()).split()) - set(_OPTIONS[question].split())
-    refuse(
-        {name: given[name] for name in given if name in others}, f"does not go with {question}; leave it out"
-    )
+    _refuse_others(question, given)
     if audit:
         _plan_audit(certificate, n, as_json=as_json)
         return
@@ -148,12 +146,21 @@ def plan(
     if as_json:
         out.print_json(answer.to_dict() | (out.source_fields(*episodes) if episodes else {}))
         return
-    _PRINT[type(answer)](answer)
     if isinstance(answer, Plan) and cost is None:
-        seen = f"the least that {(n or [_USUAL])[0]} trials notice; --cost plans for another"
-        print(f"\n  {percent(answer.cost)} is {seen}")
+        seen = f"{_notice(n)} a failure rate of {percent(answer.cost)} or more with a probability of 90 % in "
+        print(f"{seen}one look (check); --cost plans for another rate.\n")
+    _PRINT[type(answer)](answer)
     for each in episodes:
         print(f"\n  costs: {out.describe_source(each)}")
+
+
+def _refuse_others(question: str, given: dict[str, Any]) -> None:
+    others = set(" ".join(_OPTIONS.values()).split()) - set(_OPTIONS[question].split())
+    for name in (each for each in given if each in others):
+        remedy = "say it as --cost" if (name, question) == ("new_cost", "a CERTIFICATE") else "leave it out"
+        refuse({name: given[name]}, f"does not go with {question}; {remedy}")
+    for name in ("alpha_adverse", "alpha_benign"):
+        check_level(0.05 if given[name] is None else given[name], name)
 
 
 def _plan_audit(path: Path | None, sizes: list[int] | None, *, as_json: bool) -> None:
@@ -164,7 +171,12 @@ def _plan_audit(path: Path | None, sizes: list[int] | None, *, as_json: bool) ->
         raise WrongUsage("--audit needs the CERTIFICATE of an audit: certify --judge --labels writes one")
     kept, had = loaded.audit, loaded.audit.n
     judged = had if kept.counts is None else sum(kept.counts.judged)
-    later = [each for each in sizes or (had + more for more in _MORE_LABELS) if had < each <= judged]
+    later = sizes or [had + more for more in _MORE_LABELS if had + more <= judged]
+    for each in later:
+        if not had < each <= judged:
+            raise WrongUsage(
+                f"-n {each}: there are {had} labels of {judged} judged episodes; give one between"
+            )
     widths = {had: loaded.upper - loaded.lower}
     widths |= {each: width_with(kept, each, loaded.delta_lower, loaded.delta_upper) for each in later}
     if as_json:
@@ -200,10 +212,17 @@ def _noticed(loaded: Certificate, given: dict[str, Any]) -> float:
             loaded, cost=1, alpha=given["alpha_adverse"], sizes=(given["n"] or [_USUAL])[:1]
         )
     shift = None if answer is None else answer.smallest_shifts[0]["shift"]["check"]
-    if answer is None or shift is None:
+    if answer is None:
         raise WrongUsage("with this CERTIFICATE give --cost, the failure rate or mean cost that you suspect")
+    if shift is None:
+        raise WrongUsage(f"{_notice(given['n'])} no shift with 90 % power; give a larger -n")
     least = ((loaded.mean_cost or 0.0) if answer.joint else loaded.upper) + float(shift)
     return min(math.ceil(1000 * least) / 1000, 1.0)
+
+
+def _notice(sizes: list[int] | None) -> str:
+    size = (sizes or [_USUAL])[0]
+    return "1 trial notices" if size == 1 else f"{size} trials notice"
 
 
 def _plan_against(loaded: Certificate, cost: float, given: dict[str, Any]) -> Plan | TasksPlan:
@@ -303,8 +322,9 @@ def _print_plan(answer: Plan) -> None:
     for name, power in {"check": check, "watch": watch}.items():
         cells = [_number(value, most) for value in power.trials.values()]
         _print_row(f"{name} ({power.tail})", 34, cells, 7, f"   level {power.level:.3g}")
-    mean = f"{watch.mean_trials:.1f}" if watch.mean_trials else "too many"
-    print(f"\n  watch: alarm after {mean} trials on average, median {_number(watch.median_trials, most)}")
+    never = "no mean, as some runs have no alarm in as many trials as were computed"
+    mean = f"{watch.mean_trials:.1f} on average" if watch.mean_trials else never
+    print(f"\n  watch: trials to the alarm: median {_number(watch.median_trials, most)}, {mean}")
     limit = "upper" if answer.verdict is Verdict.ADVERSE else "lower"
     beyond = "from the certified trials' mean" if answer.joint else f"beyond the certified {limit} limit"
     print(f"\n  smallest shift noticed with 90 % power, {beyond} (costs of 0 and 1)")

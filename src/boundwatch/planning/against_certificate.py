@@ -114,7 +114,7 @@ def plan(
     tail
         Of the look, as in `HypothesisTest`.
     sizes
-        Numbers of trials for which to find the smallest shift that would be noticed.
+        Numbers of trials, up to 5,000, for which to find the smallest shift that would be noticed.
 
     Examples
     --------
@@ -131,6 +131,9 @@ def plan(
         problem = "certificate is of the mean over tasks, each of which has its own rate"
         raise InvalidSetting(problem, remedy="use boundwatch.planning.plan_tasks")
     wanted = [check_size(size, "sizes has") for size in sizes]
+    if max(wanted, default=0) > MOST_TRIALS:
+        problem = f"is more than the {MOST_TRIALS:,} trials that are computed"
+        raise InvalidSetting(problem, name="sizes", value=max(wanted), remedy="give fewer")
     mean = check_rate(cost, "cost")
     side = _Side.of(certificate, mean, None if alpha is None else check_level(alpha, "alpha"), tail)
     return Plan(

@@ -17,7 +17,7 @@ from boundwatch.bounds import rate_difference
 from boundwatch.bounds.rate_difference import Alarms, typical_rank
 from boundwatch.bounds.two_sample import chances
 from boundwatch.detectors.verdicts import LOOK_LEVEL
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import Argument, InvalidSetting
 from boundwatch.planning.power import DELTA, Array, chance_of, check_rate, check_size, fewest
 
 POWERS = (0.8, 0.9)
@@ -286,17 +286,15 @@ def _ask(cost: float, new_cost: float, margin: float | None, alpha: float | None
         raise InvalidSetting("alpha and half of delta add up to 1 or more; choose smaller ones")
     if margin is None:
         if cost == new_cost:
-            raise InvalidSetting(
-                f"cost = new_cost = {cost:g}: there is no shift to notice; give another new_cost, or a "
-                "margin, to plan for showing that the new site is no worse"
-            )
+            worse = Argument("margin"), " to plan for showing that the new site is no worse"
+            problem, remedy = "is the cost, so there is no shift to notice", ("give another, or ", *worse)
+            raise InvalidSetting(problem, name="new_cost", value=new_cost, remedy=remedy)
         return Question("worse" if new_cost > cost else "better", cost, new_cost, 0.0, level, side)
     allowed = check_margin(margin)
     if not new_cost < cost + allowed:
-        raise InvalidSetting(
-            f"new_cost = {new_cost:g} is not below cost + margin = {cost + allowed:g}, so it cannot be shown "
-            "to be no worse; give a larger margin or a smaller new_cost"
-        )
+        problem = f"is not below cost + margin = {cost + allowed:g}, so it cannot be shown to be no worse"
+        larger = "give a larger margin or a smaller new cost"
+        raise InvalidSetting(problem, name="new_cost", value=new_cost, remedy=larger)
     return Question("no worse", cost, new_cost, allowed, level, side)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from boundwatch import bounds
-from boundwatch._support.validation import check_level
+from boundwatch._support.validation import check_level, check_number
 from boundwatch.bounds import strata
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.errors import InvalidSetting
@@ -118,9 +118,11 @@ def plan_width(
     >>> plan_width(0.1, cost=0.2).trials, plan_width(0.1).trials
     (130, 172)
     """
-    within = check_rate(within, "within", inside=True)
+    inside = math.nextafter(0, 1), math.nextafter(1, 0)
+    within = check_number(within, "within", "a width in (0, 1)", *inside, remedy="give one such as 0.1")
     tasks, repeats = check_size(tasks, "tasks"), check_size(repeats, "repeats")
-    delta, correlation = check_level(delta, "delta"), check_rate(correlation, "correlation")
+    delta = check_level(delta, "delta")
+    correlation = check_number(correlation, "correlation", "in [0, 1]", 0, 1, remedy="give one such as 0.1")
     if (repeats == 1 and correlation) or min(tasks, repeats) > 1:
         problem = "goes with several repeats of a scene, and not with tasks"
         raise InvalidSetting(problem, name="correlation", value=correlation, remedy="leave one out")

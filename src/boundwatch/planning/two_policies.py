@@ -104,9 +104,8 @@ def plan_comparison(
     rates = check_rate(cost_a, "cost_a", inside=True), check_rate(cost_b, "cost_b", inside=True)
     level = check_level(alpha, "alpha")
     if rates[0] == rates[1]:
-        raise InvalidSetting(
-            f"cost_a = cost_b = {shortest(rates[0])}; equal policies cannot be told apart: state two costs"
-        )
+        problem = "is both costs, and equal policies cannot be told apart"
+        raise InvalidSetting(problem, name="cost_b", value=rates[0], remedy="state two")
     low, high = min(rates), max(rates)
     paired, horizon = check_flag(paired, "paired"), check_horizon(horizon, binary=True)
     if not paired and correlation:
@@ -114,10 +113,9 @@ def plan_comparison(
         raise InvalidSetting(problem, name="correlation", value=correlation, remedy=remedy)
     outcomes = _differing(low, high, correlation)
     if outcomes is None:
-        raise InvalidSetting(
-            f"correlation = {correlation} is not possible for failure rates of {shortest(low)} and "
-            f"{shortest(high)}; choose one nearer to 0"
-        )
+        problem = f"is not possible for failure rates of {shortest(low)} and {shortest(high)}"
+        nearer = "choose one nearer to 0"
+        raise InvalidSetting(problem, name="correlation", value=correlation, remedy=nearer)
     region = find_region(level, paired=paired, horizon=horizon)
     if isinstance(region, SignRegion):
         power = sign_power(region, *outcomes)
