@@ -43,6 +43,7 @@ def test_people_label_what_was_drawn_and_certify_says_what_it_proves(run, folder
     assert (kept["source"], kept["n"], kept["delta"]) == ("audit", 40, 0.05)
     assert kept["measure"]["column"] == "label"  # not the judge's: new trials are not measured by it
     assert "not measured the way" in run("check", "c.json", "judged.csv", "--success", "vlm").err
+    assert "; if a machine judged, give --judge COL --labels FILE" in run("check", "c.json", "judged.csv").err
     (folder / "new.csv").write_text("label\n" + "no\nyes\nno\nno\nno\nno\n")
     assert "ADVERSE" in run("check", "c.json", "new.csv").out
     assert run("verify", "c.json").code == 0
@@ -92,7 +93,14 @@ def test_a_second_labeler_semicolons_and_an_early_end_are_read(run, folder):
         ),
         (lambda lines: [*lines[:2], "9999,x,yes", *lines[3:]], "is no row that was judged"),
         (lambda lines: [*lines, lines[2]], "is labeled in two lines"),
-        (lambda lines: [lines[0][:-3] + "abc", *lines[1:]], "other opinions of the judge"),
+        (
+            lambda lines: [lines[0][:-3] + "abc", *lines[1:]],
+            "give the file that was drawn from, unchanged and in its order",
+        ),
+        (
+            lambda lines: [*lines[:2], lines[2].rpartition(",")[0] + ",maybe", *lines[3:]],
+            "column 'label' = 'maybe'",
+        ),
     ],
 )
 def test_labels_of_another_draw_are_refused(run, folder, change, why):
@@ -136,6 +144,10 @@ def test_tasks_and_repeats_of_scenes_widen_what_is_said_of_the_policy(run, folde
 def test_wrong_usage(run):
     assert "go together" in run("certify", "judged.csv", "--judge", "vlm", "-o", "c.json").err
     assert "--cost does not go with --judge" in run(*AUDIT, "--cost", "x").err
+    assert "name another with --judge COL" in run("audit", "judged.csv", "--judge", "nope", "-o", "x.csv").err
+    assert "--show" not in run("audit", "judged.csv", "-o", "x.csv").err
+    assert "name another with --show COL" in run(*AUDIT, "--show", "label").err
+    assert "--show = 'vlm'" in run(*AUDIT, "--show", "video,vlm").err
     run(*AUDIT)
     assert "does not go with --judge" in run(*CERTIFY, "--at-most", "3").err
 

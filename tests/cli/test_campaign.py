@@ -72,6 +72,7 @@ def test_numbers_of_0_and_1_are_recognized_in_a_file_and_declared_in_a_stream(ru
     ):
         done = run("certify", stream, "--at-most", "4", *said, "-o", "c.json")
         assert (note in done.err, bool(done.err)) == (True, bool(note))
+        assert ("say so: --no-binary" in done.err) == note.startswith("all 4")
         assert bw.Certificate.load(tmp_path / "c.json").upper == upper
     (tmp_path / "trials.csv").write_text(f"{text}5,0.5\n")
     done = run("certify", "trials.csv", "--at-most", "5", "--follow", "--binary", "-o", "d.json")

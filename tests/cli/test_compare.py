@@ -98,7 +98,7 @@ def test_costs_are_binary_by_promise_or_measure_and_not_by_what_came_so_far(run,
     )
 
 
-def test_mistakes_are_one_line_with_a_remedy(compare):
+def test_mistakes_are_one_line_with_a_remedy(compare, files):
     assert "match them by seed" in compare("old.csv", "third.csv", "--paired", code=1)
     assert "would be replaced" in compare("old.csv", "new.csv", "--report", "new.csv", code=1)
     assert "given twice" in compare("old.csv", "old.csv", code=1)
@@ -107,6 +107,10 @@ def test_mistakes_are_one_line_with_a_remedy(compare):
     both = ("old.csv", "both.csv")
     assert "--where policy=x (only this one is meant)" in compare(*both, code=1)
     assert "--success COL, --cost COL or --reward COL" in compare(*both, "--as-is", code=1)
+    (files / "lists.csv").write_text("success,p,unrun\n" + "yes,0.5,0.1;0.2;0.3;0.4\n" * 9)
+    critic = ("lists.csv", "old.csv", "--predicted", "nope", "--unlabeled", "unrun")
+    assert "no column 'nope'; name another with --predicted; columns: success, p" in compare(*critic, code=1)
+    assert "--horizon does not go with --predicted" in compare(*critic, "--horizon", "90", code=2)
 
 
 def solved(path, solves, order="turns", tasks=10, episodes=5):

@@ -23,12 +23,15 @@ def changed(path, into, change):
     return into
 
 
-def test_the_status_of_a_run_is_no_outcome():
+def test_the_status_of_a_run_is_no_outcome(tmp_path):
     for flags in ({}, {"success": "status"}, {"cost": "status"}):
         with pytest.raises(InvalidSetting) as refused:
             read_costs(LOG, **flags)
         assert "columns: operator, success_at_end, scene_id, epoch, judged_by" in str(refused.value)
         assert "status" not in str(refused.value.remedy)
+    (sheet := tmp_path / "sheet.csv").write_text("run,status\n1,success\n2,failure\n")
+    with pytest.raises(InvalidCost, match=r"\(run, status\); if that one is the header, name its column"):
+        read_costs(sheet)
 
 
 def test_trials_are_epochs_and_scores_are_columns():

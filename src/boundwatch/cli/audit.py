@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -17,7 +16,7 @@ from boundwatch.cli.root import command
 from boundwatch.episodes.compatibility import measured_otherwise
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import KINDS, Measure
-from boundwatch.errors import InvalidSetting
+from boundwatch.errors import Argument, InvalidSetting
 from boundwatch.reporting.wording import count
 from boundwatch.watching.sources import is_pipe
 from boundwatch.watching.trials import Trial, trials_of
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from boundwatch.evaluation.audit import Audit
 
 _MORE = 20  # labels whose worth is told
+_OPTIONS = {"success": "judge", "pair_by": "show", "by": "cluster"}  # as whoever typed them calls them
 
 
 @command(
@@ -80,10 +80,10 @@ def audit(
         return
     from boundwatch.evaluation.audit import Audit
 
-    if judge is None or show == judge:
-        raise WrongUsage(
-            "--judge COL says what the machine said; --show another column, for labels are blind"
-        )
+    if judge is None:
+        raise WrongUsage("name the column of what the machine said with --judge COL")
+    if show == judge:
+        raise WrongUsage("--show another column than --judge, for labels are blind")
     n = 50 if n is None else n
     files.protect(output, [costs], force=force)
     judged = read_judged(costs, judge, reading, pair_by=show or ())
@@ -97,20 +97,28 @@ def audit(
 def read_judged(path: str, judge: str, reading: Reading, **others: Any) -> Episodes:
     """Read what the judge said, of repeats of a scene each by itself."""
     refuse({kind: getattr(reading, kind) for kind in KINDS}, "does not go with --judge; leave it out")
-    single = dataclasses.replace(reading, success=[judge], cluster=None)
+    single = replace(reading, success=[judge], cluster=None)
+    try:
+        read = single.read(path, by=reading.cluster, **others)
+    except InvalidSetting as error:
+        error.name = _OPTIONS.get(str(error.name), error.name)
+        error.remedy = tuple(
+            replace(each, name=_OPTIONS.get(each.name, each.name)) if isinstance(each, Argument) else each
+            for each in error.remedy
+        )
+        raise
     if reading.cluster is None:
-        return single.read(path, **others)
-    read = single.read(path, by=reading.cluster, **others)
+        return read
     keys: Any = {**read.keys, "cluster": read.keys["by"]}
-    design = dataclasses.replace(read.design, by=None, cluster=reading.cluster)
-    return dataclasses.replace(read, design=design, keys=keys, repeats=(Trials(1),) * len(read))
+    design = replace(read.design, by=None, cluster=reading.cluster)
+    return replace(read, design=design, keys=keys, repeats=(Trials(1),) * len(read))
 
 
 def doubted(judged: Episodes, certificate: Certificate) -> Episodes:
     """Return judged episodes with a warning if labels are not measured as the certificate's costs were."""
     column = None if certificate.measure is None else certificate.measure.column
     doubts = measured_otherwise(certificate, Measure("success", column=column))
-    return dataclasses.replace(judged, warnings=tuple(f"{judged.source}: {each}" for each in doubts))
+    return replace(judged, warnings=tuple(f"{judged.source}: {each}" for each in doubts))
 
 
 @dataclass(frozen=True)
@@ -193,9 +201,7 @@ class Labels:
             raise InvalidSetting(problem, name="certificate", remedy=remedy)
         judged = read_judged(path, str(self.judge), reading)
         # What is read alike, whatever an empty cell means, is a label.
-        ways = [
-            dataclasses.replace(reading, success=[str(self.label)], empty_as=way) for way in ("no", "yes")
-        ]
+        ways = [replace(reading, success=[str(self.label)], empty_as=way) for way in ("no", "yes")]
         failed, passed = (each.read(path).costs.tolist() for each in ways)
         trials = zip(trials_of(judged), failed, passed, strict=True)
         labeled = [trial._replace(label=one if one == other else None) for trial, one, other in trials]

@@ -38,7 +38,7 @@ _APART = {
     "against": "paired pair_by policy",
     "once": "follow finished horizon predicted",
     "pair_by": "paired follow predicted",
-    "predicted": "finished strata",
+    "predicted": "finished strata horizon",
     "follow": "strata",
     "judge": "paired pair_by binary policy report against",
 }

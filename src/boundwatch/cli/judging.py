@@ -20,7 +20,7 @@ from boundwatch.detectors.verdicts import Finding, TailName, Verdict
 from boundwatch.episodes.compatibility import by_chance
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.notes import rows_of
-from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
+from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatch
 from boundwatch.reporting import families as words
 
 EXIT_WORSE = 3
@@ -79,7 +79,13 @@ def judge(
         return _judge_audit(loaded, costs, settings, reading, labeling)
     if isinstance(loaded, Certificate) and by is None:
         test = HypothesisTest(loaded, **settings)
-        episodes = reading.read(costs, certificate=loaded, allow_own=own)
+        try:
+            episodes = reading.read(costs, certificate=loaded, allow_own=own)
+        except InvalidSetting as error:
+            if loaded.source == "audit" and Argument("success") in error.remedy:
+                ways = ("if a machine judged, give ", Argument("judge"), " ", Argument("labels"))
+                error.remedy = (*ways, " (see boundwatch audit); else ", *error.remedy)
+            raise
         new: Any = episodes.costs
         if loaded.strata:
             new = {task: new[rows] for task, rows in rows_of(episodes.keys["strata"]).items()}

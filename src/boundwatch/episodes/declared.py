@@ -162,6 +162,11 @@ class Declared:
         measured = beside if self.measure is None else self.measure.columns if self.measure.column else ()
         return tuple(dict.fromkeys(filter(None, [*measured, *map(itemgetter(1), self.design.named)])))
 
+    def known(self, cells: Sequence[str]) -> tuple[int, int]:
+        """Return how many columns these name that were declared or are customary, and how many are filled."""
+        columns = {*map(normal, self.columns), *CUSTOMARY}
+        return len(columns.intersection(map(normal, cells))), sum(map(bool, cells))
+
     def fitting(self, readings: Sequence[Sequence[str]]) -> tuple[Sequence[str], bool]:
         """Return the widest reading of a row that has all columns that were declared, or nothing.
 

@@ -26,7 +26,7 @@ from boundwatch.errors import Argument, InvalidSetting, Place, ProvenanceMismatc
 Role = Literal["strata", "cluster", "by", "policy", "id", "pair"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Keys = Mapping[Role, tuple[str, ...]]
-_IN_BETWEEN = "if a trial can cost something in between, say that they are not binary"
+_IN_BETWEEN = "if a trial can cost something in between, say so: --no-binary (binary=False)"
 _NO_KEYS: Keys = FrozenMapping()
 
 

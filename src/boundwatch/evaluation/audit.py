@@ -22,7 +22,7 @@ from boundwatch.certificates.limits import PLAIN, audit_limits
 from boundwatch.certificates.record import AuditRecord, CostRecord, costs_digest
 from boundwatch.episodes.episodes import Episodes
 from boundwatch.episodes.measure import Design, Measure
-from boundwatch.errors import InvalidSetting, Place, ProvenanceMismatch
+from boundwatch.errors import InvalidCost, InvalidSetting, Place, ProvenanceMismatch
 from boundwatch.reporting.wording import count, percent, percents
 
 Labels = Mapping[int, Any]
@@ -265,7 +265,9 @@ class Audit:
         head, names, table = table_of(text, source)
         audit = cls(judged, seed=int(head[2]))
         if audit.digest != head[3]:
-            problem, remedy = "was drawn for other opinions of the judge", "judge as before, or draw anew"
+            problem = "is of other judgments, in another order, or under another first line"
+            remedy = "give the file that was drawn from, unchanged and in its order"
+            remedy += " (of several files, --labels in the same order)"
             raise ProvenanceMismatch(problem, where=Place(source), remedy=remedy)
         audit._rows = judged.numbers
         audit.draw(int(head[1]))
@@ -327,14 +329,19 @@ def _labels(
     columns = [name for name in names if name.startswith(COLUMN)]
     measure, found = Measure("success", column=COLUMN), dict[int, Any]()
     for line in table:
-        row, cells = line["row"], [line[name] for name in columns]
+        row, cells = line["row"], {name: line[name] for name in columns if line[name]}
         place = places.get(int(row)) if row.isdigit() else None
         if place is None or place in found:
             problem = "is no row that was judged" if place is None else "is labeled in two lines"
             where, remedy = Place(source, column="row"), "keep one line per row, as they were written"
             raise InvalidSetting(problem, where=where, value=row, remedy=remedy)
-        if any(cells):
-            found[place] = measure.costs([cell for cell in cells if cell]).tolist()
+        if not cells:
+            continue
+        try:
+            found[place] = measure.costs(list(cells.values())).tolist()
+        except InvalidCost as error:
+            where, remedy = Place(source, "row", int(row), list(cells)[error.cells.start]), "write yes or no"
+            raise InvalidCost(error.problem, where=where, value=error.value, remedy=remedy) from None
     return found
 
 

@@ -286,7 +286,7 @@ class Rows(Table):
         self.numbering: dict[str, tuple[str, int, str]] | None = None
         """The columns that may number rows: whether the first two do (11, 01), and the first row and cell."""
         self.skipped: dict[str, int] = {}  # what was skipped, and how often
-        self.widest: Sequence[str] = ()  # the widest row above the header
+        self.widest: Sequence[str] = ()  # the row above the header that has most of the columns, or cells
         self.above: list[list[int]] = []  # how many cells of each have content, in every way to read it
         self.windows = self.distinct = False  # read as Windows-1252; trials are not written as the header
 
@@ -335,18 +335,19 @@ class Rows(Table):
             return texts.index(widest)
         self._skip(ABOVE)
         self.above.append([0 if widest[0].startswith("#") else sum(map(bool, cells)) for cells in texts])
-        self.widest = max(self.widest, *texts, key=lambda cells: sum(map(bool, cells)))
+        self.widest = max(self.widest, *texts, key=self.declared.known)
         if self.skipped.get(ABOVE) == MOST_ABOVE:
             self.refuse()
         return None
 
     def _check_above(self, counts: Sequence[int]) -> None:
         """Refuse a header that may be the first trial, in which a status says success."""
-        filled = list(filter(None, self.names))
+        filled = [*filter(None, self.names)]
         counts = counts[: len(counts) if any(number(name) is not None for name in filled) else 1]
         if len(filled) > 1 and max(counts, default=0) >= len(filled):
-            problem = "is in a row below one that may be the header: it has as many cells"
-            remedy = "delete what is above the header; is this row a trial? name a column of the header"
+            row = ", ".join(filter(None, self.widest))[:60]
+            problem = f"is in a row below one with as many cells ({row})"
+            remedy = "if that one is the header, name its column; only if it is a title, delete it"
             raise InvalidCost(problem, where=Place(self.source, column=self.wanted[0]), remedy=remedy)
 
     def _refuse_half(self, texts: Sequence[Sequence[str]], widest: Sequence[str]) -> None:
