@@ -224,9 +224,10 @@ def catch_up(
     asked = {(watch["id"], lives[watch["id"]].number, watch["counted"]) for watch in found}
     if not asked:
         return
-    stored: Iterable[Any] = find_rows(connection, LATER, asked, ("bigint",) * 3, **options)
-    for key, *kept in stored:
-        lives[key].count(*kept)
+    with find_rows(connection, LATER, asked, ("bigint",) * 3, **options) as stored:
+        kept: list[Any]
+        for key, *kept in stored:
+            lives[key].count(*kept)
 
 
 LATER = (
@@ -298,7 +299,8 @@ def _check_history(connection: Connection, watch: RowMapping) -> str:
 
 def _check_alarm(connection: Connection, watch: RowMapping) -> str:
     query = select(alarms.c.verdict, alarms.c.number, alarms.c.created >= watch["created"])
-    found = connection.execute(query.where(alarms.c.watch_id == watch["id"])).all()
+    own = (alarms.c.watch_id == watch["id"]) & (alarms.c.verdict != "discovery")
+    found = connection.execute(query.where(own)).all()
     expected = [("adverse", watch["first_alarm"], True)] if watch["verdict"] == "adverse" else []
     return "" if found == expected else "its alarm is missing, or of another episode or time"
 
