@@ -303,7 +303,7 @@ class Campaign(InTable):
 
     @property
     def saved_trials(self) -> int | None:
-        """About how many trials predictions have saved so far, fewer than none if they cost some."""
+        """About how many more trials without predictions give limits as narrow; below 0 if fewer do."""
         return self.certificate().saved_trials if self.n else None
 
     def _derived(self) -> tuple[float, float]:
